@@ -8,6 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ulam.library.own_libraries import StanLibrary as StanLibrary
+    from ulam.passes.levels import OptimizationLevel as OptimizationLevel
+    from ulam.passes.levels import register_level as register_level
+    from ulam.passes.levels import register_pass as register_pass
+    from ulam.runtime.building.entry import build as build
     from ulam.runtime.errors import CompileError as CompileError
     from ulam.runtime.errors import DataError as DataError
     from ulam.runtime.errors import FatalError as FatalError
@@ -17,11 +22,14 @@ if TYPE_CHECKING:
     from ulam.runtime.errors import SamplingError as SamplingError
     from ulam.runtime.errors import TimeLimit as TimeLimit
     from ulam.runtime.errors import UlamError as UlamError
+    from ulam.runtime.external_functions import External as External
+    from ulam.runtime.external_functions import external as external
+    from ulam.runtime.externals import register_library as register_library
     from ulam.runtime.libraries.archive import get_include as get_include
-    from ulam.runtime.libraries.build import build as build
     from ulam.runtime.libraries.linkers import BuildError as BuildError
     from ulam.runtime.model import StanModel as StanModel
     from ulam.runtime.native import Rng as Rng
+    from ulam.runtime.native_handle import NativeHandle as NativeHandle
     from ulam.runtime.optimizers.curvature import CurvatureError as CurvatureError
     from ulam.runtime.optimizers.laplace import LaplaceResult as LaplaceResult
     from ulam.runtime.optimizers.multi_start import MultiStartResult as MultiStartResult
@@ -44,11 +52,15 @@ _HOMES = {
     "CompileError": "ulam.runtime.errors",
     "CurvatureError": "ulam.runtime.optimizers.curvature",
     "DataError": "ulam.runtime.errors",
+    "External": "ulam.runtime.external_functions",
     "FatalError": "ulam.runtime.errors",
     "InitializationError": "ulam.runtime.errors",
     "Interrupted": "ulam.runtime.errors",
+    "StanLibrary": "ulam.library.own_libraries",
     "LaplaceResult": "ulam.runtime.optimizers.laplace",
     "MultiStartResult": "ulam.runtime.optimizers.multi_start",
+    "OptimizationLevel": "ulam.passes.levels",
+    "NativeHandle": "ulam.runtime.native_handle",
     "OptimizationResult": "ulam.runtime.optimizers.result",
     "PathfinderError": "ulam.runtime.sampling.pathfinder",
     "PathfinderResult": "ulam.runtime.sampling.pathfinder",
@@ -63,19 +75,24 @@ _HOMES = {
     "TimeLimit": "ulam.runtime.errors",
     "UlamError": "ulam.runtime.errors",
     "fit_many": "ulam.runtime.studies.fit_many",
-    "build": "ulam.runtime.libraries.build",
+    "external": "ulam.runtime.external_functions",
+    "build": "ulam.runtime.building.entry",
     "get_include": "ulam.runtime.libraries.archive",
     "load": "ulam.runtime.sampling.loading",
     "load_ipython_extension": "ulam.notebook",  # for `%load_ext ulam`
     "load_study": "ulam.runtime.studies.study",
+    "register_level": "ulam.passes.levels",
+    "register_library": "ulam.runtime.externals",
+    "register_pass": "ulam.passes.levels",
     "sbc": "ulam.runtime.studies.sbc",
 }
 
 __all__ = [
-    "BuildError", "CompileError", "CurvatureError", "DataError", "FatalError", "InitializationError", "Interrupted",
-    "LaplaceResult", "MultiStartResult", "OptimizationResult", "PathfinderError", "PathfinderResult", "Rejection",
-    "Rng", "SampleFit", "SamplingError", "StanModel", "StanProgram", "Study", "StudyError", "TimeLimit", "UlamError",
-    "__version__", "build", "fit_many", "get_include", "load", "load_study", "sbc",
+    "BuildError", "CompileError", "CurvatureError", "DataError", "External", "FatalError", "InitializationError",
+    "Interrupted", "LaplaceResult", "MultiStartResult", "NativeHandle", "OptimizationLevel", "OptimizationResult",
+    "PathfinderError", "PathfinderResult", "Rejection", "Rng", "SampleFit", "SamplingError", "StanLibrary",
+    "StanModel", "StanProgram", "Study", "StudyError", "TimeLimit", "UlamError", "__version__", "build", "external",
+    "fit_many", "get_include", "load", "load_study", "register_level", "register_library", "register_pass", "sbc",
 ]  # fmt: skip
 
 

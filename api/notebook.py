@@ -9,7 +9,7 @@ from IPython.core.error import UsageError  # pyright: ignore[reportMissingImport
 from IPython.core.magic import Magics, cell_magic, magics_class  # pyright: ignore[reportMissingImports]
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring  # pyright: ignore[reportMissingImports]
 
-from ulam.runtime.arguments import LEVELS
+from ulam.runtime.arguments import asked_level
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.results import seconds_text
@@ -24,9 +24,8 @@ class StanMagics(Magics):
 
     @magic_arguments()
     @argument("name", metavar="NAME", help="The variable that becomes the program.")
-    @argument(
-        "-O", "--opt-level", type=int, default=3, choices=sorted(LEVELS), metavar="LEVEL", help="Optimization level."
-    )
+    @argument("-O", "--opt-level", metavar="LEVEL", help="Optimization level: 0 to 4, or a name.")
+    @argument("--passes", metavar="PIPELINE", help="Passes instead of those of a level.")
     @argument("-I", "--include-path", action="append", default=[], metavar="FOLDER", help="Where included files are.")
     @argument(
         _DATA, metavar="EXPR",
@@ -56,7 +55,8 @@ class StanMagics(Magics):
         try:
             program = StanProgram(
                 NamedText(cell, f"{name}.stan"),
-                opt_level=arguments.opt_level,
+                opt_level=asked_level(arguments.opt_level),
+                passes=arguments.passes,
                 include_paths=[_unquoted(folder) for folder in arguments.include_path],
             )
         except (UlamError, ArgumentError) as error:

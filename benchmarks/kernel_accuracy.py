@@ -143,6 +143,9 @@ ELSEWHERE = {
     "sort_desc": "tests/library/test_kernels.py",
     "eigendecompose_sym": "tests/library/test_kernel_degeneracy.py",
     "gaussian_dlm_filter": "tests/library/test_dynamic_linear_model.py",
+    "reduced_squares": "tests/layouts/test_reduced_squares.py",
+    "sparse_product": "tests/layouts/test_sparse_designs.py",
+    "evaluate_pieces": "tests/runtime/test_pieces.py",
 }
 
 

@@ -76,11 +76,59 @@ def calls(n: int) -> str:
     return "\n".join([*lines, *(f"  target += f(x * {k}, {k % 5 + 2});" for k in range(n)), "}\n"])
 
 
+def declarations(n: int) -> str:
+    """`n` variables of the model, every other one with a size."""
+    lines = ["data { int N; }", "parameters { real a; }", "model {"]
+    lines += [f"  real x{k} = a * {k};" if k % 2 else f"  vector[N] v{k} = rep_vector(a, N);" for k in range(n)]
+    return "\n".join([*lines, f"  target += x{(n - 2) | 1};", "}\n"])
+
+
+def assignments(n: int) -> str:
+    """`n` assignments to a few variables, each of what others have."""
+    lines = ["parameters { vector[4] theta; }", "model {", "  real x = theta[1];", "  real y = theta[2];"]
+    lines.append("  real z = 1;")
+    steps = ("x = y * {k} - z;", "y += x * theta[3];", "z = x - y / {k};")
+    lines += ["  " + steps[k % 3].format(k=k + 1) for k in range(n)]
+    return "\n".join([*lines, "  target += -square(x) - y - z;", "}\n"])
+
+
+def indexing(n: int) -> str:
+    """`n` assignments of elements and slices by elements and slices."""
+    lines = ["data { int N; array[N] int g; matrix[N, N] A; }", "parameters { vector[N] b; }", "model {"]
+    lines.append("  vector[N] v = b;")
+    steps = ("v[{k}] = b[g[{k}]] * A[{k}, 1];", "v[1:{k}] = b[1:{k}] + v[1:{k}];", "v[g] = A[, {k}];")
+    lines += ["  " + steps[k % 3].format(k=k + 1) for k in range(n)]
+    return "\n".join([*lines, "  target += -dot_self(v);", "}\n"])
+
+
+def profile_blocks(n: int) -> str:
+    """`n` profile blocks with a density each."""
+    lines = ["data { int N; vector[N] y; }", "parameters { real a; real<lower=0> s; }", "model {"]
+    for k in range(n):
+        lines += [f'  profile("p{k}") {{', f"    y ~ normal(a * {k}, s);", "  }"]
+    return "\n".join([*lines, "}\n"])
+
+
+def literals(n: int) -> str:
+    """`n` lines of numbers: arrays, vectors and matrices of 20 each."""
+    lines = ["transformed data {"]
+    for k in range(n):
+        numbers = ", ".join(f"{k}.{i}" for i in range(20))
+        lines.append(f"  array[20] real x{k} = {{{numbers}}};" if k % 2 else f"  row_vector[20] x{k} = [{numbers}];")
+    total = " + ".join(f"sum(x{k})" for k in range(0, n, max(1, n // 20)))
+    return "\n".join([*lines, "}", "parameters { real a; }", f"model {{ a ~ normal({total}, 1); }}\n"])
+
+
 KINDS: dict[str, Callable[[int], str]] = {
     "targets": targets,
     "branches": branches,
     "nests": nests,
     "calls": calls,
+    "declarations": declarations,
+    "assignments": assignments,
+    "indexing": indexing,
+    "profile-blocks": profile_blocks,
+    "literals": literals,
     **{name.replace(" ", "-"): make for name, (make, _) in compile_time.MODELS.items()},
 }
 

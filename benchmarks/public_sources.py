@@ -28,6 +28,13 @@ OLD_DECLARATION = re.compile(
 )
 OLD_FORMAL = re.compile(rf"(?<![\w\]])(?P<type>{TYPES})\s*\[(?P<commas>[\s,]*)\](?=\s+\w+\s*[,()])")
 
+EXTERNAL = {
+    "vector CODOLS(matrix X, vector y);": (
+        "vector CODOLS(matrix X, vector y) { return mdivide_left_spd(crossprod(X), X' * y); }"
+    ),
+}
+"""Functions that a package gives in C++: the declaration, and one in Stan with the same values."""
+
 
 @dataclass(frozen=True)
 class PublicProgram:
@@ -55,6 +62,8 @@ class Repositories:
         root = self.folder(f"{owner}/{repository}")
         file = root / re.sub(r"\(.*\)$", "", path)  # a note on how it was tried
         code = with_new_arrays(file.read_text(encoding="utf-8"))
+        for declaration, definition in EXTERNAL.items():
+            code = code.replace(declaration, definition)
         return PublicProgram(name, code, include_folders(root, file, code), data_beside(file))
 
     def folder(self, repository: str) -> Path:

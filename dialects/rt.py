@@ -51,7 +51,7 @@ from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation
-from ulam.dialects.unit_facts import EntryAttr, LoopAttr, SlotsAttr
+from ulam.dialects.unit_facts import EntryAttr, LoopAttr, PartAttr, SlotsAttr
 
 _MARK = MarkType()
 _TEXT = BufferType(i8)
@@ -660,5 +660,5 @@ RT = Dialect(
         FillOp, MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, ConstantsOp, NullOp,
         IsNullOp,
     ],
-    [BufferType, MarkType, EntryAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr],
+    [BufferType, MarkType, EntryAttr, PartAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr],
 )  # fmt: skip

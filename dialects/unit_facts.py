@@ -27,6 +27,17 @@ class EntryAttr(Fact):
 
 
 @plain_attribute
+class PartAttr(Fact):
+    """The function was part of another one, which calls it at one place: what is known of memory there is known in it.
+
+    func.func private @evaluate.part(%x: !rt.buf<f64>) attributes {rt.part = #rt.part}
+    """
+
+    name = "rt.part"
+    ON = (func.FuncOp,)
+
+
+@plain_attribute
 class SlotsAttr(Fact):
     """How many slots of the bound table the functions of the module use: `#rt.slots<3>`."""
 

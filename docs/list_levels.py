@@ -28,24 +28,24 @@ DOCUMENT = Path(__file__).with_name("optimization.md")
 SCRIPT = Path(__file__).name
 
 
-def _single_passes(pipeline: str) -> Iterator[ModulePass]:
+def single_passes(pipeline: str) -> Iterator[ModulePass]:
     """The passes of a pipeline, those that `repeat` runs in place of it."""
     for entry in parse_pipeline(pipeline):
         if entry.name == "repeat":
-            yield from _single_passes(getattr(entry, "passes"))  # noqa: B009
+            yield from single_passes(getattr(entry, "passes"))  # noqa: B009
         else:
             yield entry
 
 
 def passes() -> set[str]:
     """Names of all passes that some level runs."""
-    return {entry.name for level in LEVELS for entry in _single_passes(level_pipeline(level))}
+    return {entry.name for level in LEVELS for entry in single_passes(level_pipeline(level))}
 
 
 def _table() -> list[str]:
     cells: dict[str, dict[int, str]] = {}
     for level in LEVELS:
-        for entry in _single_passes(level_pipeline(level)):
+        for entry in single_passes(level_pipeline(level)):
             exact = getattr(entry, "preserve_numerics", False)
             cells.setdefault(entry.name, {})[level] = "exact" if exact else "yes"
     levels = [level for level in LEVELS if level > 0]
@@ -77,22 +77,22 @@ def text() -> str:
     )
 
 
-def _steps(pipeline: str) -> Iterator[ModulePass]:
+def steps(pipeline: str) -> Iterator[ModulePass]:
     """The passes of a pipeline that lowers a unit; the steps of nested ones in their place."""
     for entry in parse_pipeline(pipeline):
         if isinstance(entry, IfChanged):
-            yield from _steps(f"{entry.passes},{entry.then}")
+            yield from steps(f"{entry.passes},{entry.then}")
         elif isinstance(entry, NestedPass):
-            yield from _steps(entry.pipeline())
+            yield from steps(entry.pipeline())
         else:
             yield entry
 
 
 def loops() -> str:
     """The passes that make a gradient of a program in loops, each with what its module says first."""
-    everywhere = {entry.name for entry in _steps(lowering_pipeline(density_unit(1, True), 2))}
+    everywhere = {entry.name for entry in steps(lowering_pipeline(density_unit(1, True), 2))}
     parts: list[str] = []
-    for name, entry in {entry.name: entry for entry in _steps(lowering_pipeline(density_unit(1, True), 3))}.items():
+    for name, entry in {entry.name: entry for entry in steps(lowering_pipeline(density_unit(1, True), 3))}.items():
         said = (sys.modules[type(entry).__module__].__doc__ or "").split("\n\n")
         examples: list[str] = []
         for paragraph in said[1:]:

@@ -32,3 +32,15 @@ def main(document: Path, script: str, updated: Callable[[str], str]) -> int:
         return int(current != wanted)
     document.write_text(wanted, encoding="utf-8")
     return 0
+
+
+def write_pages(pages: Mapping[Path, str], script: str) -> int:
+    """Writes whole documents, or with `--check` says which would change."""
+    old = [page for page, text in pages.items() if not page.exists() or page.read_text(encoding="utf-8") != text]
+    for page in old:
+        if "--check" in sys.argv[1:]:
+            print(f"{page.name} is not current; run python docs/{script}", file=sys.stderr)
+        else:
+            page.parent.mkdir(exist_ok=True)
+            page.write_text(pages[page], encoding="utf-8")
+    return int("--check" in sys.argv[1:] and bool(old))

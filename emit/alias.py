@@ -12,7 +12,7 @@ Releasing arena memory makes a later root reuse the bytes of an earlier one: emi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from xdsl.dialects import func
@@ -69,7 +69,7 @@ class MetadataTable:
 
 @record
 class RootTable:
-    """The roots of one function: buffer → root, and which roots are written."""
+    """The roots of one function: buffer → root, and which roots are written there."""
 
     roots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """Buffer → number of its root; buffers without a root are absent."""
@@ -77,43 +77,95 @@ class RootTable:
     bound: set[int] = field(default_factory=set[int])
     """Roots that are slots of the bound table."""
     count: int = 0
+    """How many the function itself works with."""
 
 
-def find_roots(function: func.FuncOp, ops: Iterable[Operation], bound_is_constant: bool) -> RootTable:
+Functions = Mapping[str, "tuple[func.FuncOp, Sequence[Operation]]"]
+"""Name → function, and its ops in the order of definition."""
+
+
+def find_roots(function: func.FuncOp, ops: Sequence[Operation], bound_is_constant: bool) -> RootTable:
     """The roots of `function`, whose ops are `ops` in the order of definition."""
-    table = RootTable()
-    roots = table.roots
-    if rt.EntryAttr.marks(function):
+    return _RootFinder({}, bound_is_constant).visit(function, ops)
+
+
+def find_all_roots(functions: Functions, changing_bound: Container[str]) -> dict[str, RootTable]:
+    """The roots of all functions: parts (`rt.part`) are called with what is a root, or none, where they were."""
+    tables: dict[str, RootTable] = {}
+    for name, (function, ops) in functions.items():
+        if not rt.PartAttr.marks(function):
+            finder = _RootFinder(functions, name not in changing_bound)
+            finder.visit(function, ops)
+            tables |= finder.tables
+    return tables
+
+
+class _RootFinder:
+    """Finds the roots of a function and of its parts, which share the numbers of these."""
+
+    def __init__(self, functions: Functions, bound_is_constant: bool) -> None:
+        self._functions = functions
+        self._bound_is_constant = bound_is_constant
+        self._roots: dict[SSAValue, int] = {}
+        self._bound: set[int] = set()
+        self._slots: dict[int, int] = {}
+        self._count = 0
+        self.tables: dict[str, RootTable] = {}
+
+    def visit(self, function: func.FuncOp, ops: Sequence[Operation]) -> RootTable:
+        """The table of a function; those of its parts are in `tables`, too."""
+        table = RootTable(self._roots, bound=self._bound)
         for argument in function.args:
-            if type(argument.type) is rt.BufferType:
-                roots[argument] = table.count
-                table.count += 1
-    slots: dict[int, int] = {}
-    for op in ops:
-        kind = type(op)
-        if kind is rt.AllocOp or kind is rt.AllocBoundOp or kind is rt.ConstantsOp:
-            roots[op.results[0]] = table.count
-            table.count += 1
-        elif kind is rt.BoundOp:
-            if type(op.results[0].type) is rt.BufferType:
-                slot = slot_of(op)
-                if slot not in slots:
-                    slots[slot] = table.count
-                    table.bound.add(table.count)
-                    table.count += 1
-                roots[op.results[0]] = slots[slot]
-        elif kind is rt.ViewOp:
-            root = roots.get(op.operands[0])
-            if root is not None:
-                roots[op.results[0]] = root
-        elif kind is rt.KernelOp or kind is func.CallOp:
-            _mark_written(table, op.operands)
-        elif (positions := WRITTEN_OPERANDS.get(kind)) is not None:
-            operands = op.operands
-            _mark_written(table, [operands[i] for i in positions])
-    if bound_is_constant:
-        table.written -= table.bound  # kernels read bound data only
-    return table
+            if rt.EntryAttr.marks(function) and type(argument.type) is rt.BufferType:
+                self._roots[argument] = self._new()
+        for op in ops:
+            kind = type(op)
+            if kind is rt.AllocOp or kind is rt.AllocBoundOp or kind is rt.ConstantsOp:
+                self._roots[op.results[0]] = self._new()
+            elif kind is rt.BoundOp:
+                if type(op.results[0].type) is rt.BufferType:
+                    self._roots[op.results[0]] = self._of_slot(slot_of(op))
+            elif kind is rt.ViewOp:
+                self._same(op.results[0], op.operands[0])
+            elif isinstance(op, func.CallOp) and (part := self._part(op)) is not None:
+                self._visit_part(op, *part)
+            elif kind is rt.KernelOp or kind is func.CallOp:
+                _mark_written(table, op.operands)
+            elif (positions := WRITTEN_OPERANDS.get(kind)) is not None:
+                operands = op.operands
+                _mark_written(table, [operands[i] for i in positions])
+        if self._bound_is_constant:
+            table.written -= table.bound  # kernels read bound data only
+        values = [*function.args, *(result for op in ops for result in op.results)]
+        table.count = len({self._roots[value] for value in values if value in self._roots})
+        self.tables[function.sym_name.data] = table
+        return table
+
+    def _new(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def _of_slot(self, slot: int) -> int:
+        if slot not in self._slots:
+            self._slots[slot] = self._new()
+            self._bound.add(self._slots[slot])
+        return self._slots[slot]
+
+    def _same(self, value: SSAValue, other: SSAValue) -> None:
+        root = self._roots.get(other)
+        if root is not None:
+            self._roots[value] = root
+
+    def _part(self, op: func.CallOp) -> tuple[func.FuncOp, Sequence[Operation]] | None:
+        found = self._functions.get(op.callee.root_reference.data)
+        return found if found is not None and rt.PartAttr.marks(found[0]) else None
+
+    def _visit_part(self, call: func.CallOp, function: func.FuncOp, ops: Sequence[Operation]) -> None:
+        for argument, operand in zip(function.args, call.operands, strict=True):
+            self._same(argument, operand)
+        self.visit(function, ops)
+        for result, returned in zip(call.results, ops[-1].operands, strict=True):
+            self._same(result, returned)
 
 
 def slot_of(op: Operation) -> int:
@@ -133,16 +185,14 @@ def _mark_written(table: RootTable, buffers: Iterable[SSAValue]) -> None:
 class AliasScopes:
     """The text appended to loads and stores of one function."""
 
-    def __init__(
-        self, function: func.FuncOp, ops: Iterable[Operation], metadata: MetadataTable, bound_is_constant: bool
-    ) -> None:
+    def __init__(self, name: str, table: RootTable, metadata: MetadataTable, bound_is_constant: bool) -> None:
         self._metadata = metadata
-        self._table = find_roots(function, ops, bound_is_constant)
+        self._table = table
         self._constant = bound_is_constant
         self._suffixes: dict[int, str] = {}
         self._scope_of: dict[int, int] = {}
         self._all_scopes: list[int] = []
-        self._make_scopes(function.sym_name.data)
+        self._make_scopes(name)
 
     def _make_scopes(self, name: str) -> None:
         table = self._table

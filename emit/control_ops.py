@@ -10,10 +10,12 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.emit.errors import EmissionError
+from ulam.emit.external_calls import external_call
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
 from ulam.emit.loop_metadata import loop_metadata
 from ulam.emit.memory_ops import STACK_LIMIT, context_field, fail_block, site_of
 from ulam.emit.scalar_ops import known_integer
+from ulam.library.externals import is_external
 from ulam.library.kernels import FAST
 from ulam.library.statuses import FATAL
 
@@ -227,6 +229,9 @@ def _kernel(e: FunctionEmitter, op: Operation) -> None:
     """A call of `ulam_<function>` in the C runtime, or of its fast version; truth values are passed as `int`."""
     function = op.properties["function"]
     assert isinstance(function, StringAttr)
+    if is_external(function.data):
+        _tested(e, op, external_call(e, op, function.data))
+        return
     fast = e.module.options.opt_level >= 3 and function.data in FAST
     name = f"ulam_{function.data}{'_fast' * fast}"
     arguments, types = ["ptr %context"], ["ptr"]
@@ -247,9 +252,15 @@ def _kernel(e: FunctionEmitter, op: Operation) -> None:
     if not throws:
         e.line(f"{e.define(op.results[0])} = {call}" if op.results else call)
         return
-    status, fine = e.temporary(), e.temporary()
-    good, error = e.fresh("returned"), e.fresh("error")
+    status = e.temporary()
     e.line(f"{status} = {call}")
+    _tested(e, op, status)
+
+
+def _tested(e: FunctionEmitter, op: Operation, status: str) -> None:
+    """Leaves with the status of a kernel, and the site of its op, unless it is 0."""
+    fine = e.temporary()
+    good, error = e.fresh("returned"), e.fresh("error")
     e.line(f"{fine} = icmp eq i32 {status}, 0")
     e.line(f"br i1 {fine}, label %{good}, label %{error}{e.module.unlikely_else()}")
     fail_block(e, error, site_of(op), [], status)

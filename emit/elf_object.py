@@ -34,7 +34,9 @@ _JUMP_SIZE, _SLOT_SIZE = 8, 8
 
 
 class ElfObject:
-    """Machine code in the process. Addresses are valid while this object lives."""
+    """Machine code in the process. Addresses are valid while this object lives, which keeps what the code needs."""
+
+    keeps: object = None
 
     def __init__(self, memory: mmap.mmap, symbols: dict[str, int]) -> None:
         self._memory = memory

@@ -10,6 +10,8 @@ SMALL = "#3"
 """Runs once: small code."""
 PLAIN = "#4"
 """Runs once and computes little: code as it is written."""
+PART = "#5"
+"""Was made a function of its own since the one that it was in is too long."""
 
 GROUPS = """\
 attributes #0 = { nounwind }
@@ -17,4 +19,5 @@ attributes #1 = { nounwind willreturn memory(none) }
 attributes #2 = { nounwind cold }
 attributes #3 = { nounwind minsize optsize }
 attributes #4 = { nounwind noinline optnone }
+attributes #5 = { nounwind noinline }
 """

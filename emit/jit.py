@@ -14,10 +14,12 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
@@ -120,6 +122,8 @@ OPTIONS = {
     "enable-mem-access-versioning": ("false", "true"),
     # short loops of known length are not masked unless we say so: rows would wait for each other's masks
     "vectorizer-min-trip-count": ("1", "16"),
+    # two vectors of parameters are a known, often odd, distance apart: what is stored in one is not soon loaded from it
+    "store-to-load-forwarding-conflict-detection": ("false", "true"),
 }
 
 
@@ -243,10 +247,10 @@ def compile_object(
         return machine.emit_object(module)
 
 
-def compile_assembly(text: str, pipeline: Pipeline = HOT) -> str:
+def compile_assembly(text: str, pipeline: Pipeline = HOT, *, processor: str = NATIVE, prefix: str = "") -> str:
     """The module as assembly."""
     pipeline = _in_proportion(text, pipeline)
-    with _optimized(text, pipeline, _go_on) as (machine, module):
+    with _optimized(text, pipeline, _go_on, processor, prefix) as (machine, module):
         return machine.emit_assembly(module)
 
 
@@ -257,8 +261,17 @@ def optimized_text(text: str, pipeline: Pipeline = HOT) -> str:
         return str(module)
 
 
+def compile_listings(text: str, pipeline: Pipeline = HOT) -> tuple[str, float, str]:
+    """The module as LLVM IR text after LLVM's passes, the CPU time then, and the assembly."""
+    with _optimized(text, _in_proportion(text, pipeline), _go_on) as (machine, module):
+        now = time.process_time()
+        return str(module), now, machine.emit_assembly(module)
+
+
 class LinkedObject:
-    """Machine code in the process. Addresses are valid while this object lives."""
+    """Machine code in the process. Addresses are valid while this object lives, which keeps what the code needs."""
+
+    keeps: object = None
 
     def __init__(self, jit: LLJIT, tracker: ResourceTracker, name: str) -> None:
         self._jit = jit
@@ -284,12 +297,18 @@ class LinkedObject:
         return ctypes.CFUNCTYPE(ctypes.c_int32, *argument_types)(self.address(symbol))
 
 
-def load_object(data: bytes, runtime_library: str | os.PathLike[str] | None = None) -> LinkedObject:
-    """Links an object file into the process, against the C runtime and libm."""
+def load_object(
+    data: bytes,
+    runtime_library: str | os.PathLike[str] | None = None,
+    symbols: Mapping[str, int] = MappingProxyType({}),
+) -> LinkedObject:
+    """Links an object file into the process, against the C runtime, libm and functions at addresses that are known."""
     _provide_symbols(str(Path(runtime_library).resolve()) if runtime_library is not None else None)
     jit = _jit()
     name = f"ulam.{next(_names)}"
     builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+    for symbol, address in symbols.items():
+        builder.import_symbol(symbol, address)
     try:
         tracker = builder.link(jit, name)
     except RuntimeError as error:

@@ -23,10 +23,11 @@ from xdsl.dialects.builtin import DenseArrayBase, Float32Type, Float64Type, Inde
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ulam.dialects import rt, trace
+from ulam.dialects.kept_buffers import keeps_buffer
 from ulam.dialects.walk import ops_within
-from ulam.emit.alias import AliasScopes, MetadataTable
+from ulam.emit.alias import AliasScopes, MetadataTable, RootTable, find_all_roots
 from ulam.emit.errors import EmissionError
-from ulam.emit.function_attributes import GROUPS, HOT, PLAIN, SMALL
+from ulam.emit.function_attributes import GROUPS, HOT, PART, PLAIN, SMALL
 from ulam.library.records import record
 
 Emit = Callable[[Any, Operation], None]
@@ -44,6 +45,8 @@ TYPES: dict[type[Attribute], str] = {
 LIKELY = '!{!"branch_weights", i32 1048575, i32 1}'
 STACK_BYTES = 16 << 10
 """How much of the stack an entry point may take for small buffers."""
+STACK_BYTES_OF_PART = 2 << 10
+"""The same of a part of another function (`rt.part`), of which some call each other."""
 
 PLAIN_SYMBOL = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*\Z")
 
@@ -103,14 +106,21 @@ class ModuleEmitter:
         self._strings: dict[str, str] = {}
         self._constants: dict[DenseArrayBase, str] = {}
         self._constants_text: list[str] = []
+        self.roots: dict[str, RootTable] = {}
+        self.keeping: set[str] = set()
+        """Functions in which buffers are put where they are found later, by themselves or by what they call."""
 
     def run(self) -> str:
         functions = [op for op in self.module.body.block.ops if type(op) is func.FuncOp]
         if len(functions) != sum(1 for _ in self.module.body.block.ops):
             other = next(op for op in self.module.body.block.ops if type(op) is not func.FuncOp)
             raise EmissionError("only functions can be emitted at the top level", other)
+        if (declared := next((f for f in functions if f.is_declaration), None)) is not None:
+            raise EmissionError(f"function '{declared.sym_name.data}' has no body", declared)
         flat = {f.sym_name.data: list(ops_within(f.body)) for f in functions}
         unstable = functions_with_changing_bound(flat)
+        self.keeping = _with_callers(flat, {name for name, ops in flat.items() if any(map(keeps_buffer, ops))})
+        self.roots = find_all_roots({f.sym_name.data: (f, flat[f.sym_name.data]) for f in functions}, unstable)
         bodies = [
             self.function_emitter(f, flat[f.sym_name.data], f.sym_name.data not in unstable).run() for f in functions
         ]
@@ -173,27 +183,29 @@ class ModuleEmitter:
 
 def functions_with_changing_bound(functions: dict[str, list[Operation]]) -> set[str]:
     """Functions during whose run the bound table may change: writers, what calls them, and what all these call."""
-    calls: dict[str, set[str]] = {}
-    writers: set[str] = set()
-    for name, ops in functions.items():
-        callees = calls[name] = set[str]()
-        for op in ops:
-            kind = type(op)
-            if kind is rt.SetBoundOp or kind is rt.AllocBoundOp:
-                writers.add(name)
-            elif kind is func.CallOp:
-                callees.add(callee_name(op))
-    changed = bool(writers)
-    while changed:
-        callers = {name for name, callees in calls.items() if name not in writers and callees & writers}
-        writers |= callers
-        changed = bool(callers)
+    bound = (rt.SetBoundOp, rt.AllocBoundOp)
+    writers = _with_callers(functions, {name for name, ops in functions.items() if any(type(o) in bound for o in ops)})
+    calls = _callees(functions) if writers else {}
     changed = bool(writers)
     while changed:
         called = set().union(*(calls.get(name, ()) for name in writers)) - writers
         writers |= called
         changed = bool(called)
     return writers
+
+
+def _with_callers(functions: dict[str, list[Operation]], names: set[str]) -> set[str]:
+    """Those functions and what calls them, directly or not."""
+    found, added = set(names), set(names)
+    calls = _callees(functions) if names else {}
+    while added:
+        added = {name for name, callees in calls.items() if name not in found and callees & found}
+        found |= added
+    return found
+
+
+def _callees(functions: dict[str, list[Operation]]) -> dict[str, set[str]]:
+    return {name: {callee_name(op) for op in ops if type(op) is func.CallOp} for name, ops in functions.items()}
 
 
 def callee_name(op: Operation) -> str:
@@ -225,14 +237,17 @@ class FunctionEmitter:
         self.loop_depth = 0
         self.may_inline_math = module.options.inline_math and bound_is_constant
         self.is_entry = rt.EntryAttr.marks(function)
+        name = function.sym_name.data
         returns_buffers = any(type(t) is rt.BufferType for t in function.function_type.outputs.data)
         self.stack_bytes_left = STACK_BYTES if self.is_entry and bound_is_constant and not returns_buffers else 0
+        if rt.PartAttr.marks(function) and not returns_buffers and name not in module.keeping:
+            self.stack_bytes_left = STACK_BYTES_OF_PART
         """For small buffers of constant size. They must not outlive the function."""
         self.inline_math = False
         """Within a loop worth widening."""
         self.serial = False
         """Within a loop marked `serial` (and levels 3, 4): exp and log come from libm."""
-        self.scopes = AliasScopes(function, ops, module.metadata, bound_is_constant)
+        self.scopes = AliasScopes(name, module.roots[name], module.metadata, bound_is_constant)
         self.access_suffixes: dict[SSAValue, str] = {}
         self._used: dict[str, int] = {"context": 0, "bound": 0, "entry": 0}
         self._counter = 0
@@ -324,8 +339,6 @@ class FunctionEmitter:
     def run(self) -> str:
         """The function's definition."""
         function = self.function
-        if function.is_declaration:
-            raise EmissionError(f"function '{function.sym_name.data}' has no body", function)
         entry = self.is_entry
         outputs = function.function_type.outputs.data
         parameters = ["ptr noalias %context", "ptr noalias %bound"]
@@ -351,6 +364,8 @@ class FunctionEmitter:
         """What follows the parameters of the function."""
         if self._computes_little():
             return PLAIN
+        if rt.PartAttr.marks(self.function):
+            return PART
         return HOT if self.bound_is_constant else SMALL  # what binds data runs once
 
     def _computes_little(self) -> bool:

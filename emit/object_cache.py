@@ -35,8 +35,12 @@ LONGEST_WAIT = 120.0
 SECONDS_BETWEEN_TRIES = 0.02
 DIGEST_BYTES = 32
 LENGTH_BYTES = 8
-DEFAULT_LIMIT = 512 << 20
-"""Bytes that a cache folder may hold before the entries unused for longest go."""
+LIMIT_VARIABLE = "ULAM_CACHE_LIMIT"
+"""Environment variable: how many MiB a cache folder may hold before the entries unused for longest go."""
+DEFAULT_LIMIT = 512
+ENTRIES_BETWEEN_LOOKS = 16
+"""The folder is gone through for one of so many entries, told by its key, and for each that is such a part of it:
+it may have tens of thousands of files, and all processes write to it."""
 
 _READ_ONLY = os.O_RDONLY
 for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # not through links; a pipe is not waited for
@@ -64,6 +68,14 @@ def default_folder() -> str:
     import platformdirs
 
     return platformdirs.user_cache_dir("ulam", appauthor=False)
+
+
+def chosen_limit() -> int:
+    """Bytes that a folder may hold. Raises CacheFolderError for what is no number of MiB."""
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    if text and not text.isdecimal():
+        raise CacheFolderError(f"{LIMIT_VARIABLE} is '{text}', but should be a number of MiB, as {DEFAULT_LIMIT}")
+    return int(text or DEFAULT_LIMIT) << 20
 
 
 @memoize
@@ -116,9 +128,9 @@ def _is_private(info: os.stat_result) -> bool:
 class ObjectCache:
     """A folder of entries. May be used by several threads and processes at once."""
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None = None, limit: int | None = None) -> None:
         self._folder = os.fspath(folder) if folder is not None else default_folder()
-        self.limit = limit
+        self.limit = chosen_limit() if limit is None else limit
         try:
             if not os.path.isdir(self._folder):
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -159,17 +171,19 @@ class ObjectCache:
         from tempfile import mkstemp
 
         temporary: str | None = None
+        content = _encode(key, metadata, objects)
         try:
             descriptor, temporary = mkstemp(prefix="new-", suffix=".tmp", dir=self._folder)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(_encode(key, metadata, objects))
+                file.write(content)
             os.replace(temporary, path)
         except OSError:
             if temporary is not None:
                 with suppress(OSError):
                     os.unlink(temporary)
             return False
-        self.prune(keep=self.folder / f"{key}{SUFFIX}")
+        if key.startswith("0") or ENTRIES_BETWEEN_LOOKS * len(content) > self.limit:
+            self.prune(keep=self.folder / f"{key}{SUFFIX}")
         return True
 
     @contextmanager
@@ -204,6 +218,14 @@ class ObjectCache:
                 with suppress(OSError):
                     path.unlink()
                 total -= size
+
+    def size(self) -> tuple[int, int]:
+        """How many files there are, and their bytes."""
+        sizes: list[int] = []
+        for path in self._files():
+            with suppress(OSError):
+                sizes.append(path.stat().st_size)
+        return len(sizes), sum(sizes)
 
     def clear(self) -> None:
         """Removes all entries."""

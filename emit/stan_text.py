@@ -33,6 +33,7 @@ from ulam.emit.stan_text_syntax import (
     tuple_of_fields,
     type_text,
 )
+from ulam.library.externals import is_external
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
@@ -113,7 +114,7 @@ class BodyPrinter(ExpressionPrinter):
             if arguments:
                 self.names[arguments[number]] = unique
         header = f"  {result} {function.stan_name.data}({', '.join(formals)})"
-        if not blocks:
+        if not blocks or _is_external(blocks[0]):
             return [f"{header};"]
         self.depth = 2
         self.block(blocks[0])
@@ -559,6 +560,12 @@ def _is_output(op: Operation) -> bool:
     """Whether a variable is one of a block that others see, or that is put out."""
     block = op.parent_op()
     return _is_global(op) and isinstance(block, stan.BlockOp) and block.kind.data != "model"
+
+
+def _is_external(body: Block) -> bool:
+    """Whether a function does nothing but hand its arguments on to an external one."""
+    first = body.first_op
+    return isinstance(first, stan.CallOp) and is_external(first.callee.data) and first.next_op is body.last_op
 
 
 def _tuples(ops: Iterable[Operation]) -> dict[Operation, list[stan.DeclareOp | stan.ParameterOp]]:

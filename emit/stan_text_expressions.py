@@ -36,6 +36,7 @@ from ulam.emit.stan_text_syntax import (
     type_text,
     unary_text,
 )
+from ulam.library.externals import name_in_program
 from ulam.library.functions import function
 
 _REPEATED_LENGTH = 24  # an expression without effects that is used more than once is repeated up to this length
@@ -226,7 +227,7 @@ class ExpressionPrinter:
         self.expression(op, Text(operand.text, operand.precedence, promoted=promoted), (operand,))
 
     def call_expression(self, op: stan.CallOp) -> tuple[Text, list[Text]]:
-        name = op.callee.data
+        name = name_in_program(op.callee.data)
         if name.startswith("laplace_") and op.callback is not None and op.definition is not None:
             return self.laplace_call(op, op.callback.data, op.definition.data)
         operands = self.take_all(op.operands)

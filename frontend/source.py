@@ -72,6 +72,11 @@ class _Included:
     text: str
 
 
+def file_of_source(name: str, text: str) -> _File:
+    """A file for `Source.add`."""
+    return _File(name, text, 1, None, 0)
+
+
 class _TooMuchIncluded(Exception):
     """A limit of includes was met; it has been noted."""
 
@@ -144,6 +149,19 @@ class Source:
     def read(cls, path: str | Path, include_paths: Iterable[str | Path] = ()) -> Source:
         """The source in a file; raises OSError if it cannot be read."""
         return cls(read_text(path), str(path), include_paths)
+
+    def add(self, file: _File) -> int:
+        """Puts a file behind what there is; returns the offset at which it begins."""
+        begin = len(self.text)
+        if begin:
+            self._segment_starts.append(begin)
+            self._segment_files.append(file)
+            self._segment_offsets.append(0)
+        else:
+            self._segment_files[:] = [file]
+        self._files.append(file)
+        self.text += file.text
+        return begin
 
     # -------------------------------------------------------------- places
 

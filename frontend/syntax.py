@@ -418,7 +418,8 @@ class FormalArgument(SyntaxNode):
 
 @record(slots=True, eq=False)
 class FunctionDefinition(SyntaxNode):
-    """A function of the `functions` block, or of `library/*.stan`. `body` is None for a forward declaration."""
+    """A function of the `functions` block, or of `library/*.stan`. `body` is None for a forward declaration, and for
+    an external function, whose kernel is then `external` (see `library/externals.py`)."""
 
     span: Span
     name: str
@@ -426,6 +427,7 @@ class FunctionDefinition(SyntaxNode):
     result: StanType  # VOID if it returns nothing
     arguments: list[FormalArgument]
     body: BlockStatement | None
+    external: str | None = None  # type checker
 
 
 @record(slots=True, eq=False)

@@ -4,10 +4,11 @@
 real log_modified_bessel_first_kind(real v, real z) {
   require_at_least(v, -1.0);
   require_nonnegative(z);
-  return z == 0 ? (v == 0 ? 0 : v > 0 ? negative_infinity() : positive_infinity())
+  real order = v == -1 ? 1 : v; // I(-1, z) = I(1, z)
+  return z == 0 ? (order == 0 ? 0 : order > 0 ? negative_infinity() : positive_infinity())
          : z == positive_infinity() ? z
-         : z > 50 + square(v) ? bessel_first_kind_log_asymptotic(v, z)
-         : bessel_first_kind_log_series(v, z);
+         : z > 50 + square(order) ? bessel_first_kind_log_asymptotic(order, z)
+         : bessel_first_kind_log_series(order, z);
 }
 
 /* The sum is head + rest, both in units of exp(log_scale); head is the first term. */

@@ -8,16 +8,16 @@ first line, and nothing else begins like one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
+from ulam.library import own_libraries
+from ulam.library.definition_heads import heads
+from ulam.library.extension_points import ExtensionError
 from ulam.library.records import record
 
 _FOLDER = Path(__file__).parent
-_HEAD = re.compile(
-    r"\n(?=[a-z])(?:array\[,*\] )?"
-    r"(?:int|real|(?:complex_)?(?:vector|row_vector|matrix)|complex|void|tuple\([^)\n]*\)) (\w+)\("
-)
 _DEFINITION = re.compile(r"[^{;]*\{(?:[^\n]*\}|.*?^\})$", re.MULTILINE | re.DOTALL)
 _DECLARATION = re.compile(r"[^{};]*\);$", re.MULTILINE)
 """A function that the compiler provides inside of a library function: see the head of ode.stan."""
@@ -33,7 +33,7 @@ class LibraryDefinition:
 
     name: str
     file: str
-    """File name inside the library's folder."""
+    """File name inside the library's folder; a path if it is another library's."""
     offset: int
     """Where `text` begins in the file, in characters."""
     text: str
@@ -44,9 +44,23 @@ def _places_by_name() -> dict[str, list[tuple[str, int]]]:
     """Name → the files that define it, and where in them."""
     found: dict[str, list[tuple[str, int]]] = {}
     for path in sorted(_FOLDER.glob("*.stan")):
-        for match in _HEAD.finditer("\n" + file_text(path.name)):
-            found.setdefault(match[1], []).append((path.name, match.start()))
+        for name, offset in heads(file_text(path.name)):
+            found.setdefault(name, []).append((path.name, offset))
     return found
+
+
+def _places(name: str) -> Sequence[tuple[str, int]]:
+    if name in _places_by_name():
+        return _places_by_name()[name]
+    others = own_libraries.found()
+    own = None if others is None else others.functions.get(name)
+    return () if own is None else own.places
+
+
+def is_of_others(name: str) -> bool:
+    """Whether a library of another package, of those that were read, has a function of this name."""
+    others = own_libraries.found()
+    return others is not None and name in others.functions
 
 
 EXTENSIONS = "extensions.stan"
@@ -56,12 +70,12 @@ EXTENSIONS = "extensions.stan"
 @cache
 def extensions() -> frozenset[str]:
     """Their names. Other functions of the library that Stan does not have are for the library itself."""
-    return frozenset(match[1] for match in _HEAD.finditer("\n" + file_text(EXTENSIONS)))
+    return frozenset(name for name, _ in heads(file_text(EXTENSIONS)))
 
 
 @cache
 def file_text(file: str) -> str:
-    """The whole text of a library file, for positions in messages."""
+    """The whole text of a library file, for positions in messages. Files of others have whole paths."""
     return (_FOLDER / file).read_text(encoding="utf-8")
 
 
@@ -69,10 +83,11 @@ def file_text(file: str) -> str:
 def definitions(name: str) -> tuple[LibraryDefinition, ...]:
     """All definitions of the function `name` (as called in Stan: `normal_lpdf`, never `normal_lupdf`)."""
     found: list[LibraryDefinition] = []
-    for file, offset in _places_by_name().get(name, ()):
+    for file, offset in _places(name):
         text = file_text(file)
         match = _DEFINITION.match(text, offset) or _DECLARATION.match(text, offset)
-        assert match is not None, f"{file}: {name} does not end"
+        if match is None:
+            raise ExtensionError(f"{file}: the definition of '{name}' does not end with a '}}' in the first column")
         found.append(LibraryDefinition(name, file, offset, match[0]))
     return tuple(found)
 

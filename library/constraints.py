@@ -27,3 +27,12 @@ def scalar_family(*, lower: bool, upper: bool) -> str:
 def parameter_functions(family: str) -> list[str]:
     """Names of the functions that a parameter of this family needs."""
     return [f"{family}_constrain", f"{family}_log_jacobian", f"{family}_unconstrain"]
+
+
+def transform_functions(kind: str, *, lower: bool, upper: bool, is_parameter: bool) -> list[str]:
+    """Names of the functions that a declared constraint needs, by what it is called; checks of bounds need none."""
+    if (family := CONTAINER_FAMILIES.get(kind)) is not None:
+        return parameter_functions(family) if is_parameter else [f"{family}_check"]
+    if not is_parameter or kind == "none":
+        return []
+    return parameter_functions(kind if kind == "offset_multiplier" else scalar_family(lower=lower, upper=upper))

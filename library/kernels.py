@@ -19,13 +19,18 @@ The pullback of a `dual` kernel has a version `ulam_<pullback>_dual`, too. Dual 
 tangent times `DUAL_STEP`, one beside the other.
 Where only one triangle of an argument is read (`cholesky_decompose`, `normal_terms`, triangular solves), the adjoint
 goes there.
+
+External functions have rows, too, which their kernels' names tell (`library/externals.py`). The pullback of one is a
+kernel like others: it throws, and writes adjoints of its own, which are added behind it.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
+from ulam.library.externals import external_function, is_external, is_pullback
 from ulam.library.records import record
 from ulam.library.signature_table import scalar_form, scalar_rngs
 
@@ -62,9 +67,10 @@ class Kernel:
     pullback: str | None = None
     tangent: str = "dual"
     """How the derivative of a differentiable kernel along a direction is found. `dual`: by `ulam_<name>_dual`, the same
-    with dual numbers in place of reals, as it is for all pullbacks but that of sorting; `order`: a result's element has
-    the tangent of the element that it was; else the C function `ulam_<tangent>(context, the same arguments,
-    tangents...)`, with a tangent for each f64 buffer, those of outputs written (null: not wanted)."""
+    with dual numbers in place of reals, as it is for all pullbacks but those of the next two; `order`: a result's
+    element has the tangent of the element that it was; `linear`: by the same kernel of the first argument's tangents,
+    with 0 times their sum as its real; else the C function `ulam_<tangent>(context, the same arguments, tangents...)`,
+    with a tangent for each f64 buffer, those of outputs written (null: not wanted). `none`: not at all."""
     effects: str = ""
     """`""`: its result depends on its inputs only; `"rng"`: draws, ordered; `"print"`: prints, ordered."""
 
@@ -229,16 +235,22 @@ _LAYOUTS: dict[str, Kernel] = {
 }
 
 # Designs of normal linear models, when data are bound (passes/loops/linear_rows.py). Calls read and write their state.
-DESIGN_STATE = 20
-DESIGN_SIZES = 9
+DESIGN_STATE = 24
+DESIGN_SIZES = 12
 _DESIGNS: dict[str, Kernel] = {
     "design_key": Kernel("in:i64[n] kept:i64[n] n:i64 value:i64"),
     "design_count": Kernel("in:i64[2] kept:i64[2]"),
-    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 in:i64[2]"),
+    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 value:i64 value:i64 in:i64[2]"),
     "design_row": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:i64 value:i64"),
     "design_turn": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}]"),
     "design_sizes": Kernel(f"in:i64[{DESIGN_STATE}] out:i64[{DESIGN_SIZES}]"),
     "design_tables": Kernel(f"in:i64[{DESIGN_STATE}] out:f64[n] n:i64 out:f64[m] m:i64"),
+    # both tables, shared coefficients, those of groups: the sum of the squares of rows, that of coefficients; halves of
+    # the gradient of the first
+    "reduced_squares": _differentiable(
+        "in:f64[s] in:f64[t] in:f64[shared] in:f64[own*groups] s:i64 t:i64 rows:i64 shared:i64 own:i64 groups:i64 "
+        "out:f64[2] kept:f64[shared] kept:f64[own*groups]", "reduced_squares_pullback"
+    ),
 }
 
 # Rows of data in groups of one weight (runtime/c/row_groups.c).
@@ -252,7 +264,57 @@ _ROW_GROUPS: dict[str, Kernel] = {
     ),
 }
 
-KERNELS: dict[str, Kernel] = {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_ROW_GROUPS}
+_PIECES = {
+    # The sum of the pieces of a large program, by the table at an address, and its gradient; of values and their places
+    "evaluate_pieces": _differentiable(
+        "in:f64[n] in:i64[m] n:i64 m:i64 value:i64 out:f64[1] kept:f64[n]", "evaluate_pieces_pullback", throws=True,
+        tangent="none",
+    ),
+}
+
+# Products of sparse data and coefficients (runtime/c/sparse_designs.c): columns of x begin at `offsets`, neighbours in
+# one are `stride` apart. Behind the k coefficients the sum of 0 times each: not 0 if one is not finite.
+SPARSE_FIGURES = 9
+_SPARSE: dict[str, Kernel] = {
+    "sparse_range": Kernel("in:i64[2] kept:i64[2] value:i64 value:i64"),
+    # the entries of each column, figures
+    "sparse_columns": Kernel(
+        f"in:f64 in:i64[k] k:i64 stride:i64 in:i64[2] out:i64[k] out:i64[{SPARSE_FIGURES}]"
+    ),
+    "sparse_rows": Kernel(
+        f"in:f64 in:i64[k] k:i64 stride:i64 in:i64[2] in:i64[k] in:i64[{SPARSE_FIGURES}] "
+        "out:i64[d] d:i64 out:i32[n] n:i64 out:f64[w] w:i64"
+    ),
+    "sparse_product": _differentiable(
+        "in:f64[k] k:i64 value:f64 in:f64 in:i64 in:i32 in:f64 value:i64 m:i64 out:f64[m]", "sparse_product_pullback",
+        tangent="linear",
+    ),
+}  # fmt: skip
+
+
+class _Table(dict[str, Kernel]):
+    """The table; a row of an external function is made of the kernel's name when it is looked up."""
+
+    def __missing__(self, name: str) -> Kernel:
+        if not is_external(name):
+            raise KeyError(name)
+        return _of_external(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a dictionary."""
+        return _of_external(name) if is_external(name) else super().get(name, default)
+
+
+@lru_cache(maxsize=1024)
+def _of_external(name: str) -> Kernel:
+    function, pullback = external_function(name), is_pullback(name)
+    further = None if pullback else function.pullback_name
+    return Kernel(function.parameters(pullback=pullback), throws=True, pullback=further, tangent="none")
+
+
+KERNELS: dict[str, Kernel] = _Table(
+    {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_ROW_GROUPS, **_PIECES, **_SPARSE}
+)
 
 FAST: frozenset[str] = frozenset(_DENSE) | {kernel.pullback for kernel in _DENSE.values() if kernel.pullback}
 """What is called at levels 3 and 4 as `ulam_<name>_fast`: other bits, by fused multiply-adds and other orders."""

@@ -19,14 +19,16 @@ CONSTRAINT_TOLERANCE = 1e-8
 
 @record(frozen=True, slots=True)
 class ArgumentReference:
-    """The other side of a comparison: argument number `position` of the statement (the subject is 0)."""
+    """The other side of a comparison: argument number `position` of the statement (the subject is 0), `plus` more."""
 
     position: int
+    plus: float = 0.0
 
 
 @record(frozen=True, slots=True)
 class Condition:
-    """`subject <comparison> operand`; `comparison` is `gt ge lt le eq`, or `near`: |subject - operand| <= tolerance."""
+    """`subject <comparison> operand`; `comparison` is `gt ge lt le eq`; `near`: |subject - operand| <= tolerance; or
+    `above_or_fractional`: greater than the operand, a whole number, or none itself."""
 
     comparison: str
     operand: float | ArgumentReference
@@ -61,6 +63,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "require_less": _where("must be less than {1}", ("lt", _FIRST)),
     "require_at_most": _where("must be less than or equal to {1}", ("le", _FIRST)),
     "require_above_time": _where("must be greater than the nondecision time, {1}", ("gt", _FIRST)),
+    "require_no_pole": _where("must be neither 0 nor a negative integer", ("above_or_fractional", 0.0)),
+    "require_at_most_next": _where("must be at most {1} plus 1", ("le", ArgumentReference(1, plus=1.0))),
     # sizes
     "require_nonempty": _where("must be at least 1", ("gt", 0.0)),
     "require_same_size": Requirement((Condition("eq", _FIRST),), "must be {1}", FATAL),  # at all points
@@ -99,7 +103,7 @@ REQUIREMENTS: dict[str, Requirement] = {
 }
 """Requirement by the name of its statement. `require_*` functions of containers are Stan functions instead."""
 
-PRIMITIVE_REQUIREMENTS: dict[str, tuple[tuple[int, str, tuple[float, ...]], ...]] = {
+PRIMITIVE_REQUIREMENTS: dict[str, tuple[tuple[int, str, tuple[float | ArgumentReference, ...]], ...]] = {
     "log1p": ((0, "require_at_least", (-1.0,)),),
     "log1m": ((0, "require_at_most", (1.0,)),),
     "acosh": ((0, "require_at_least", (1.0,)),),
@@ -110,10 +114,18 @@ PRIMITIVE_REQUIREMENTS: dict[str, tuple[tuple[int, str, tuple[float, ...]], ...]
     "lambert_w0": ((0, "require_at_least", (-0.36787944117144233,)),),
     "lambert_wm1": ((0, "require_in_interval", (-0.36787944117144233, 0.0)),),
     "lbeta": ((0, "require_nonnegative", ()), (1, "require_nonnegative", ())),
-    "lchoose": ((0, "require_at_least", (-1.0,)), (1, "require_at_least", (-1.0,))),
+    "lchoose": (
+        (0, "require_at_least", (-1.0,)),
+        (1, "require_at_least", (-1.0,)),
+        (1, "require_at_most_next", (ArgumentReference(0),)),
+    ),
+    "tgamma": ((0, "require_no_pole", ()),),
+    "gamma_p": ((0, "require_positive", ()), (1, "require_nonnegative", ())),
+    "gamma_q": ((0, "require_positive", ()), (1, "require_nonnegative", ())),
 }
 """What Stan demands of the arguments of primitives that a program calls itself: (argument, requirement, its other
-arguments). Library functions call primitives inside of their domain and need no such check."""
+arguments: constants, or the primitive's own by position). Library functions call primitives inside of their domain and
+need no such check."""
 
 NAN_IS_REFUSED = frozenset({"Phi", "inv_Phi", "lambert_w0", "lambert_wm1"})
 """Primitives that throw for NaN; the others return it."""

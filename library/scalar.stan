@@ -76,6 +76,7 @@ real rising_factorial(real x, int n) {
 
 real log_falling_factorial(real x, real n) {
   if (x <= 0) require_positive(x);
+  if (is_inf(n)) return negative_infinity();
   return lgamma_step(x - n + 1, n);
 }
 

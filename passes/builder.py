@@ -33,7 +33,8 @@ OpT = TypeVar("OpT", bound=Operation)
 BUFFER_REAL = rt.BufferType(f64)
 BUFFER_INT = rt.BufferType(i32)
 BUFFER_I64 = rt.BufferType(i64)
-_COLD = rt.LoopAttr.of_kind("cold").as_attributes()
+COLD = rt.LoopAttr.of_kind("cold").as_attributes()
+"""Of a loop that seldom runs, or does little."""
 _LARGE_BUFFER = 1 << 20
 """Elements of a buffer from which on an error says what there was no memory for, sizes known or not."""
 _NO_FASTMATH = arith.FastMathFlagsAttr("none")
@@ -479,7 +480,7 @@ class Builder:
             (lower, upper, self.i64(1), *initial),
             types,
             regions=(Region(block),),
-            attributes=_COLD if cold else None,
+            attributes=COLD if cold else None,
         )
         return op.results
 

@@ -28,6 +28,10 @@ class WrongFormError(Exception):
         super().__init__(f"{pass_name}: {found}; run {first} first")
 
 
+class OwnPassError(Exception):
+    """A pass that is none of ours failed, or left a module that breaks a rule; `__cause__` is what was raised."""
+
+
 class LoweringError(Exception):
     """A pass failed, which is a mistake of ours; `location` is the place in the program, `__cause__` what it raised."""
 

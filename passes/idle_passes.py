@@ -1,7 +1,8 @@
 """Passes of units that have nothing to work on, told by the names of what is there: they are not even imported.
 
 Importing a pass takes longer than running it on a small program. The names are those of ops, `loop:` before those of
-ops inside of loops, the functions of `rt.math`, and `costly` where one of these is a call.
+ops inside of loops, the functions of `rt.math`, `costly` where one of these is a call, and `many` where there
+are many ops.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Block, Operation
 
 Groups = tuple[frozenset[str], ...]
+MANY = 1500
+"""Operations of a unit from which on one of its functions may be too long."""
 
 
 def _any(names: str) -> Groups:
@@ -42,8 +45,10 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "cancel-inverses": _any("sqrt"),
     "log-sums-to-products": (*_any("log log_sum_exp"), *_any("exp log_sum_exp")),
     "linear-layouts": (*_any("loop:ad.target_add"), *_any("square")),
+    "sparse-designs": (*_any("loop:scf.for"), *_any("loop:arith.mulf")),
     "count-profile-entries": _any("ad.profile_begin"),
     "strip-mine": _any("loop:scf.for loop:rt.alloc"),
+    "split-functions": _any("many"),
     "logs-to-products": _any(f"log log1p log1m {_LOGARITHMS}"),
     "share-exponentials": _any(f"{_SHARED} {_LOGARITHMS}"),
 }
@@ -76,22 +81,24 @@ def busy_parts(pipeline: str, module: ModuleOp) -> Iterator[str]:
 
 def _names(module: ModuleOp) -> set[str]:
     found: set[str] = set()
-    _add_names(module, "", found)
+    if _add_names(module, "", found) > MANY:
+        found.add("many")
     return found
 
 
 _LOOPS = frozenset(("scf.for", "scf.while"))
 
 
-def _add_names(op: Operation, prefix: str, found: set[str]) -> None:
-    for region in op.regions:
-        for block in region.blocks:
-            _add_block(block, prefix, found)
+def _add_names(op: Operation, prefix: str, found: set[str]) -> int:
+    """Returns how many ops there are."""
+    return sum(_add_block(block, prefix, found) for region in op.regions for block in region.blocks)
 
 
-def _add_block(block: Block, prefix: str, found: set[str]) -> None:
+def _add_block(block: Block, prefix: str, found: set[str]) -> int:
     op = block.first_op
+    count = 0
     while op is not None:
+        count += 1
         name = op.name
         found.add(prefix + name)
         if name == "rt.math":
@@ -100,5 +107,6 @@ def _add_block(block: Block, prefix: str, found: set[str]) -> None:
             if function(called).cost is FunctionCost.CALL:
                 found.add(f"{prefix}costly")
         if op.regions:
-            _add_names(op, "loop:" if name in _LOOPS else prefix, found)
+            count += _add_names(op, "loop:" if name in _LOOPS else prefix, found)
         op = op.next_op
+    return count

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 
-from ulam.dialects import stan
 from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.nested import busy_passes, nested_passes
+from ulam.passes.pipeline_order import VALUE_FORM, unit_pipeline
 from ulam.passes.running import observer, run_passes
-from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts, take_apart
+from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts, program_of, take_apart
 from ulam.passes.to_loops.units import lower_unit
 from ulam.passes.units import UnitKind
 
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 _CONTEXT = Context()
 REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
-LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,hoist-data,dce"}}'
+LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,dce"}}'
 """Gives sums of squares layouts of their data, twice: while statements have loops of their own, and when rows stand in
-one loop. What it leaves for `bind` is moved there by `hoist-data`.
+one loop.
 """
 ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
 """The same behind reverse mode: loops over rows have their derivatives then."""
-VALUE_FORM = "structure-exits,split-branch-chains,promote-variables"
-"""From the variable form to the value form of a program."""
 
 
 def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> str:
@@ -67,7 +65,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             passes.append(f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}')
             # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
             passes += ["logs-of-transforms", "dce"]
-            passes += [LINEAR_LAYOUTS.format("")] if layouts else []
+            passes += [LINEAR_LAYOUTS.format(""), "sparse-designs"] if layouts else []
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")
@@ -84,7 +82,10 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
     if unit.gradient:
         passes.append("split-scatters")
-    return ",".join((*passes, "release-arena", "stack-buffers", f"loop-hints{hints}"))
+    passes += ["release-arena", "stack-buffers", f"loop-hints{hints}"]
+    if unit.is_bound:  # what is not runs once, and is compiled as it is written, which takes time in proportion
+        passes.append("split-functions")
+    return ",".join(passes)
 
 
 def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:
@@ -94,15 +95,21 @@ def lowering_passes(unit: UnitKind, opt_level: int) -> tuple[ModulePass, ...]:
 
 def to_value_form(module: ModuleOp) -> ProgramParts:
     """The value form of a program, in place; taken apart."""
+    run_value_form(module)
+    return take_apart(program_of(module))
+
+
+def run_value_form(module: ModuleOp) -> None:
+    """Makes values of the variables of a program, in place."""
     run_passes(_CONTEXT, module, nested_passes(VALUE_FORM))
-    program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
-    return take_apart(program)
 
 
-def lower(program: ProgramParts, kind: UnitKind, opt_level: int, *, layouts: bool = True) -> LoweredUnit:
+def lower(
+    program: ProgramParts, kind: UnitKind, opt_level: int, *, layouts: bool = True, chosen: str | None = None
+) -> LoweredUnit:
     """A unit of the program, ready for emission."""
     unit = begin_unit(program, kind, opt_level)
-    finish_unit(unit, opt_level, layouts=layouts)
+    finish_unit(unit, opt_level, layouts=layouts, chosen=chosen)
     return unit
 
 
@@ -118,13 +125,21 @@ def begin_unit(program: ProgramParts, kind: UnitKind, opt_level: int) -> Lowered
 
 
 def finish_unit(
-    unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None, *, layouts: bool = True
+    unit: LoweredUnit,
+    opt_level: int,
+    between: Callable[[], None] | None = None,
+    *,
+    layouts: bool = True,
+    chosen: str | None = None,
 ) -> None:
     """Everything else up to emission. What becomes of equal units is equal.
 
-    `between` is called before each pass, and may end this by an exception.
+    `between` is called before each pass, and may end this by an exception. `chosen`: the passes of density units,
+    instead of the level's.
     """
     set_slots(unit.module, unit.n_slots)
-    passes = busy_passes(lowering_pipeline(unit.kind, opt_level, layouts), unit.module)
+    of_unit = chosen is not None and unit.kind.hot
+    text = unit_pipeline(chosen, unit.kind) if of_unit else lowering_pipeline(unit.kind, opt_level, layouts)
+    passes = busy_passes(text, unit.module)
     run_passes(_CONTEXT, unit.module, passes, between)
     unit.n_slots = slots_of(unit.module)

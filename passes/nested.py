@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ulam.passes.idle_passes import busy_parts
-from ulam.passes.pipelines import parse_pipeline
+from ulam.passes.pipelines import OWN_PASSES, parse_pipeline
 from ulam.passes.running import run_passes
 
 
@@ -37,7 +37,11 @@ def busy_passes(pipeline: str, module: ModuleOp) -> Iterator[ModulePass]:
         yield from nested_passes(part)
 
 
-@cache
 def nested_passes(pipeline: str) -> tuple[ModulePass, ...]:
     """The passes of a pipeline, read once. Raises PipelineError."""
+    return _passes(pipeline, OWN_PASSES.revision)
+
+
+@cache
+def _passes(pipeline: str, revision: int) -> tuple[ModulePass, ...]:
     return tuple(parse_pipeline(pipeline))

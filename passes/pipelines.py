@@ -8,11 +8,12 @@ a pipeline names them. The levels' passes run on the variable form of the `stan`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from ulam.library.extension_points import ExtensionError, ExtensionPoint, load_object
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Name of the pass: module and class.
 PASSES: dict[str, str] = {
+    "link-library": "ulam.passes.optimize.link_library:LinkLibrary",
     "sums-of-elements": "ulam.passes.optimize.sums_of_elements:SumsOfElements",
     "loop-vectorization": "ulam.passes.optimize.loop_vectorization:LoopVectorization",
     "static-loop-unrolling": "ulam.passes.optimize.static_loop_unrolling:StaticLoopUnrolling",
@@ -44,6 +46,7 @@ PASSES: dict[str, str] = {
     "logs-of-transforms": "ulam.passes.loops.logs_of_transforms:LogsOfTransforms",
     "share-exponentials": "ulam.passes.loops.share_exponentials:ShareExponentials",
     "linear-layouts": "ulam.passes.loops.linear_layouts:LinearLayouts",
+    "sparse-designs": "ulam.passes.loops.sparse_designs:SparseDesigns",
     "distribute-loops": "ulam.passes.loops.distribute_loops:DistributeLoops",
     "sums-to-target": "ulam.passes.loops.sums_to_target:SumsToTarget",
     "unique-rows": "ulam.passes.loops.unique_rows:UniqueRows",
@@ -76,6 +79,7 @@ PASSES: dict[str, str] = {
     "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",
     "stack-buffers": "ulam.passes.loops.stack_buffers:StackBuffers",
     "loop-hints": "ulam.passes.loops.loop_hints:LoopHints",
+    "split-functions": "ulam.passes.loops.split_functions:SplitFunctions",
     "constant-propagation": "ulam.passes.optimize.constant_propagation:ConstantPropagation",
     "copy-propagation": "ulam.passes.optimize.copy_propagation:CopyPropagation",
     "expression-propagation": "ulam.passes.optimize.expression_propagation:ExpressionPropagation",
@@ -89,6 +93,9 @@ PASSES: dict[str, str] = {
     "trace-instrument": "ulam.tracing.instrument.trace_instrument:TraceInstrument",
     "verify-dominance": "ulam.passes.verify_dominance:VerifyDominance",
 }
+
+OWN_PASSES = ExtensionPoint("ulam.passes", "pass")
+"""Passes of other packages and of users, by name; those of the table come first."""
 
 _LOOPS = ("stan.for", "stan.foreach", "stan.while")
 # Passes that do nothing unless the program has one of these ops: importing them would take longer than a small program.
@@ -183,9 +190,28 @@ def level_pipeline(level: int) -> str:
 
 
 def pass_class(name: str) -> type[ModulePass]:
-    """The class of a pass; imports its module."""
-    module, _, class_name = PASSES[name].partition(":")
-    return getattr(import_module(module), class_name)
+    """The class of a pass; imports its module. Raises PipelineError if there is none of that name."""
+    if (reference := PASSES.get(name)) is not None:
+        return load_object(reference)
+    try:
+        if (found := OWN_PASSES.find(name)) is not None:
+            return found
+    except ExtensionError as error:
+        raise PipelineError(str(error)) from error
+    raise unknown_pass(name)
+
+
+def unknown_pass(name: str) -> PipelineError:
+    """The error for a name that no pass has."""
+    return PipelineError(f"unknown pass '{name}'{did_you_mean(name, [*PASSES, *OWN_PASSES.names()])}")
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the one that is nearest to it, if one is near."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, names, n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: False) -> list[ModulePass]:
@@ -196,11 +222,7 @@ def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: Fals
     passes: list[ModulePass] = []
     for spec in _specs(text):
         if spec.name not in PASSES:
-            from difflib import get_close_matches
-
-            close = get_close_matches(spec.name, PASSES, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
-            raise PipelineError(f"unknown pass '{spec.name}'{hint}")
+            pass_class(spec.name)  # raises if there is none
         if not is_idle(spec.name):
             passes.append(_pass(spec))
     return passes
@@ -220,9 +242,8 @@ def _specs(text: str) -> Iterator[ArgSpec]:
     from xdsl.utils.arg_spec import parse_pipeline as parse_specs
     from xdsl.utils.exceptions import ArgSpecParseError
 
-    anchored = _ANCHORED.fullmatch(text)
+    inner = without_anchor(text)
     try:
-        inner = anchored["inner"] if anchored is not None else text
         if _WELL_FORMED.fullmatch(inner) is None:
             _refuse_anchors(inner)
             yield from parse_specs(inner) if inner.strip() else ()
@@ -233,6 +254,12 @@ def _specs(text: str) -> Iterator[ArgSpec]:
     except (ArgSpecParseError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise PipelineError(f"cannot read the pass pipeline '{text}': {reason}") from None
+
+
+def without_anchor(text: str) -> str:
+    """The text of a pipeline without `builtin.module(...)` around it."""
+    anchored = _ANCHORED.fullmatch(text)
+    return anchored["inner"] if anchored is not None else text
 
 
 def _refuse_anchors(text: str) -> None:

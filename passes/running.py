@@ -40,6 +40,7 @@ class PassObserver:
         """It has run; not called if it failed."""
 
 
+_OURS = "ulam."
 _observer: ContextVar[PassObserver | None] = ContextVar("pass_observer", default=None)
 
 
@@ -74,8 +75,28 @@ def run_passes(
             watching.before(entry.name, module)
         if isinstance(entry, TellingPass):
             changed = entry.changes(module) or changed
-        else:
+        elif type(entry).__module__.startswith(_OURS):
             entry.apply(context, module)
+        else:
+            _run_another(context, module, entry)
         if watching is not None:
             watching.after(entry.name, module)
     return changed
+
+
+def _run_another(context: Context, module: ModuleOp, entry: ModulePass) -> None:
+    """Runs a pass that is none of ours: its mistakes are told as its own. Raises OwnPassError."""
+    from xdsl.utils.exceptions import VerifyException
+
+    from ulam.passes.errors import NotSupportedError, OwnPassError
+
+    try:
+        entry.apply(context, module)
+    except (NotSupportedError, MemoryError):
+        raise
+    except Exception as error:
+        raise OwnPassError(f"pass '{entry.name}' failed: {type(error).__name__}: {error}") from error
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise OwnPassError(f"pass '{entry.name}' left a module that breaks a rule: {error}") from error

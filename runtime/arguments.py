@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.frontend.encoding import read_text
-from ulam.passes.pipelines import LEVELS, PROFILING
+from ulam.passes.levels import find_level, fingerprints
+from ulam.passes.pipelines import DEFAULT_LEVEL, LEVELS, PROFILING, PipelineError, without_anchor
 from ulam.runtime.errors import ArgumentError
-from ulam.runtime.named_text import NamedText
+from ulam.runtime.named_text import MODULE_SUFFIX, NamedText, is_module, named_by_content
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,12 +58,40 @@ def random_seed(seed: Any) -> int:
     return int(seed)
 
 
-def optimization_level(opt_level: Any) -> int:
-    """The argument as a key of `LEVELS`, or ArgumentError."""
+def chosen_level(opt_level: Any, passes: Any = None) -> dict[str, Any]:
+    """The level, or the pipeline in the place of its passes, as fields of `CompileOptions`; or ArgumentError."""
+    try:
+        if passes is not None:
+            if opt_level is not None:
+                raise ArgumentError("give either opt_level or passes: the passes are those that run, and no level's")
+            if not isinstance(passes, str):
+                raise ArgumentError(f"passes must be a pipeline's text, as 'a,b{{option=value}}', found {passes!r}")
+            return {"opt_level": DEFAULT_LEVEL, "pipeline": _known_passes(passes)}
+        if isinstance(opt_level, str):
+            level = find_level(opt_level)
+            return {"opt_level": level.like, "pipeline": _known_passes(level.passes), "level_name": opt_level}
+    except PipelineError as error:
+        raise ArgumentError(str(error)) from error
+    if opt_level is None:
+        return {"opt_level": DEFAULT_LEVEL}
     level = int(opt_level) if isinstance(opt_level, int | np.integer) and not isinstance(opt_level, bool) else None
     if level not in LEVELS:
-        raise ArgumentError(f"opt_level must be an int from {min(LEVELS)} to {max(LEVELS)}, found {opt_level!r}")
-    return level
+        raise ArgumentError(
+            f"opt_level must be an int from {min(LEVELS)} to {max(LEVELS)}, or the name of a level, found {opt_level!r}"
+        )
+    return {"opt_level": level}
+
+
+def asked_level(given: str | None) -> int | str | None:
+    """A level as it is written on a command line: the argument `opt_level`."""
+    return int(given) if given is not None and given.isdecimal() else given
+
+
+def _known_passes(pipeline: str) -> str:
+    """The text of a pipeline that names passes that there are."""
+    text = without_anchor(pipeline).strip()
+    fingerprints(text)
+    return text
 
 
 def profiling(profile: bool | str) -> str:
@@ -76,13 +105,22 @@ def profiling(profile: bool | str) -> str:
 def read_source(source: str | os.PathLike[str] | NamedText) -> tuple[str, str]:
     """Text and file name of a program given as a path or as its text."""
     if isinstance(source, NamedText):
-        return source.text, source.name
+        return source.text, named_by_content(source.text, source.name)
     if isinstance(source, str) and (any(mark in source for mark in "\n{;") or not source.strip()):
-        return source, "model.stan"
+        return source, "model.mlir" if named_by_content(source, "") else "model.stan"
     path = _as_shown(os.fspath(source))
     if not os.path.isfile(path):
         raise FileNotFoundError(f"Stan program '{path}' does not exist")
     return read_text(path), path
+
+
+def require_text(filename: str, what: str) -> None:
+    """Raises ArgumentError for a program that is a module: `what` reads Stan."""
+    if is_module(filename):
+        raise ArgumentError(
+            f"{what} reads the text of a Stan program, and {filename} is MLIR: "
+            f"`stan-opt -t stan {filename} -o {filename.removesuffix(MODULE_SUFFIX)}.stan` writes it as Stan"
+        )
 
 
 def _as_shown(path: str) -> str:

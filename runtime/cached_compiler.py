@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from ulam.emit.kept_host import target
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
 from ulam.frontend.encoding import INCLUDE
-from ulam.library.records import record
+from ulam.passes.levels import fingerprints
 from ulam.passes.units import UNITS
 from ulam.runtime.c_library import exact_blocks, library, processor_numbers
 from ulam.runtime.interrupts import checkpoint
+from ulam.runtime.unit_objects import PieceObject, UnitObject
 
 if TYPE_CHECKING:
     from ulam.frontend import syntax
@@ -35,15 +36,22 @@ MOST_IN_MEMORY = 32
 COMPILING_PACKAGES = ("xdsl", "llvmlite", "numpy")
 
 
-@record(frozen=True, slots=True)
-class CachedUnit:
-    """A unit as it was stored."""
+class _ContentStore:
+    """Units of large programs, by the digest of what they are compiled from, in the cache."""
 
-    code: bytes
-    sites: list[dict[str, Any]]
-    n_slots: int
-    draws: bool
-    layouts: list[dict[str, Any]]
+    def __init__(self, cache: ObjectCache, key: Callable[[str, str], str]) -> None:
+        self._cache = cache
+        self._key = key
+
+    def key(self, digest: str, unit: str) -> str:
+        return self._key(digest, unit)
+
+    def get(self, key: str) -> tuple[Mapping[str, Any], bytes] | None:
+        entry = self._cache.get(key)
+        return None if entry is None or CODE not in entry.objects else (entry.metadata, entry.objects[CODE])
+
+    def put(self, key: str, fields: dict[str, Any], code: bytes) -> None:
+        self._cache.put(key, fields, {CODE: code})
 
 
 _memory: dict[str, tuple[CompiledUnit, Mapping[str, Any]]] = {}
@@ -95,6 +103,21 @@ class CachedCompiler:
         for name in missing:
             self.compiled(name)
 
+    def quickly(self, name: str) -> UnitObject | None:
+        """A first version of a unit, if the cache does not have it and LLVM would take long (`Compiler.quickly`)."""
+        if name in self._units:
+            return None
+        if (cache := open_cache()) is not None and (stored := self._stored(cache.get(self._key(name)))) is not None:
+            self._units[name] = stored
+            return None
+        self.metadata()
+        return self._compiler.quickly(name)
+
+    def finish(self, name: str, between: Callable[[], None]) -> None:
+        """Compiles what there is a first version of, and stores it."""
+        self._compiler.finish(name, between)
+        self.compiled(name)
+
     def _find(self, name: str) -> CompiledUnit:
         key = self._key(name)
         cache = open_cache()
@@ -116,6 +139,9 @@ class CachedCompiler:
                 while len(_memory) > MOST_IN_MEMORY:
                     del _memory[next(iter(_memory))]
             unit, metadata = _memory[key]
+            if not _has_libraries(metadata.get("libraries")):
+                del _memory[key]
+                return self._kept_in_memory(key, name)
         self._metadata = self._metadata or metadata
         return unit
 
@@ -123,7 +149,7 @@ class CachedCompiler:
         """A unit, compiled now and stored."""
         metadata = self._compiler.metadata()
         if self._metadata is None:
-            self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles")}
+            self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles", "libraries")}
         unit: CompiledUnit = self._compiler.compiled(name)
         if cache is not None:
             record = {
@@ -132,11 +158,12 @@ class CachedCompiler:
                 "n_slots": unit.n_slots,
                 "draws": unit.draws,
                 "layouts": list(unit.layouts),
+                "pieces": [[piece.key, piece.n_slots, piece.data, piece.reads, piece.layouts] for piece in unit.pieces],
             }
             cache.put(key, record, {CODE: unit.code})
         return unit
 
-    def _stored(self, entry: Entry | None) -> CachedUnit | None:
+    def _stored(self, entry: Entry | None) -> UnitObject | None:
         """The unit of an entry; None if there is none, or if it has other contents than a unit has."""
         if entry is None:
             return None
@@ -147,13 +174,31 @@ class CachedCompiler:
                 "n_slots": int(n_slots),
                 "draws": bool(draws),
                 "layouts": list(layouts),
+                "pieces": list(told),
             }:
-                if CODE not in entry.objects:
+                libraries = entry.metadata["program"].get("libraries")
+                pieces = self._stored_pieces(told)
+                if CODE not in entry.objects or pieces is None or not _has_libraries(libraries):
                     return None
                 self._metadata = self._metadata or entry.metadata["program"]
-                return CachedUnit(entry.objects[CODE], sites, n_slots, draws, layouts)
+                return UnitObject(entry.objects[CODE], sites, n_slots, draws, layouts, pieces)
             case _:
                 return None
+
+    def _stored_pieces(self, told: list[Any]) -> list[PieceObject] | None:
+        """The pieces that a unit calls; None if one is not there any more."""
+        cache = open_cache() if told else None
+        pieces: list[PieceObject] = []
+        for entry in told:
+            match entry:
+                case [str(key), int(n_slots), list(data), list(reads), list(layouts)]:
+                    found = cache.get(key) if cache is not None else None
+                    if found is None or CODE not in found.objects:
+                        return None
+                    pieces.append(PieceObject(found.objects[CODE], n_slots, data, reads, layouts, key))
+                case _:
+                    return None
+        return pieces
 
     @cached_property
     def _compiler(self) -> Compiler:
@@ -162,6 +207,8 @@ class CachedCompiler:
         compiler = Compiler(self._text, self._filename, self._options, inspect=self.inspect)
         if self._known is not None:
             compiler.specialize(self._known)
+        if (cache := open_cache()) is not None:
+            compiler.store = _ContentStore(cache, lambda digest, unit: self._key(unit, digest))
         return compiler
 
     @cached_property
@@ -169,18 +216,23 @@ class CachedCompiler:
         """The program with the files that it includes in place."""
         return with_includes(self._text, self._filename, self._options.include_paths)
 
-    def _key(self, unit: str) -> str:
+    def _key(self, unit: str, digest: str = "") -> str:
+        """The key of a unit of this program; with a digest, of a unit of any that has this digest."""
         versions = _versions()
         machine = target(self._options.target, open_cache(), processor_numbers(), versions["llvmlite"])
         return cache_key(
-            source=self._expanded_text,
+            source=digest or self._expanded_text,
             options={
                 "unit": unit,
-                "file": self._filename,
+                "file": "" if digest else self._filename,
+                "content": bool(digest),
                 "opt_level": self._options.opt_level,
                 "passes": self._options.passes,
+                "own_passes": fingerprints(self._options.pipeline) if self._options.pipeline else [],
                 "lines": self._options.lines,
                 "layouts": self._options.layouts,
+                "externals": self._options.externals,
+                "pieces": self._options.may_be_pieces,
                 "exact_blocks": exact_blocks(),
                 "data": self._known.digest if self._known is not None and not UNITS[unit].locating else None,
             },
@@ -188,6 +240,15 @@ class CachedCompiler:
             cpu=machine.cpu,
             features=machine.features,
         )
+
+
+def _has_libraries(wanted: Any) -> bool:
+    """Whether the libraries of other packages that a program was compiled with are as they were."""
+    if not wanted:
+        return True
+    from ulam.library.own_libraries import fingerprint
+
+    return all(fingerprint(name) == known for name, known in wanted.items())
 
 
 def with_includes(text: str, filename: str, include_paths: Sequence[str]) -> str:

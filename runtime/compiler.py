@@ -5,32 +5,40 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ulam.library.externals import ExternalForm
 from ulam.library.records import record
+from ulam.passes.pipeline_order import check_order, split
 from ulam.passes.pipelines import PROFILING, level_pipeline
 from ulam.passes.units import UNITS, UnitKind
 from ulam.runtime.interrupts import checkpoint
+from ulam.runtime.named_text import is_module
+from ulam.runtime.unit_objects import UnitObject
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from xdsl.dialects.builtin import ModuleOp
 
+    from ulam.emit.jit import Pipeline
     from ulam.frontend import syntax
     from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
     from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts
+    from ulam.runtime.piecewise import PiecewiseUnits, UnitStore
 
 
 @record(frozen=True)
 class CompileOptions:
     """`opt_level` 0 to 4; `include_paths` are searched for `#include`d files.
 
-    `pipeline` names the passes that run instead of those of the level.
+    `pipeline` names the passes that run instead of those of the level (see `passes.pipeline_order`).
     """
 
     opt_level: int = 3
@@ -43,14 +51,50 @@ class CompileOptions:
     """The processor that code is made for (see `emit.target`); other code than `native` is for others to run."""
     lines: bool = False
     """Object code says which instructions belong to which line (see `runtime.line_profile`); they are the same."""
+    externals: tuple[ExternalForm, ...] = ()
+    """Functions that are given to programs that declare them without a body."""
     layouts: bool = True
     """Levels 3 and 4 choose layouts of the data when data are bound (see docs/layouts.md)."""
+    level_name: str = ""
+    """Of a level of one's own: its passes are the pipeline, and it is like `opt_level` in all else."""
+
+    pieces: bool = False
+    """Large programs are compiled in pieces (see `passes.pieces`): for programs that run in this process."""
+
+    @property
+    def may_be_pieces(self) -> bool:
+        """Whether a large program is to be taken to pieces. Below level 3 the order of additions is the program's."""
+        as_usual = self.opt_level == 3 and self.pipeline is None and self.profile == "on"
+        return self.pieces and as_usual and not (self.lines or self.externals)
 
     @property
     def passes(self) -> str:
         """The passes to run, as pipeline text."""
         passes = level_pipeline(self.opt_level) if self.pipeline is None else self.pipeline
         return ",".join(filter(None, (PROFILING[self.profile], passes)))
+
+    @property
+    def unit_passes(self) -> str | None:
+        """The passes of density units, where the pipeline has some."""
+        return None if self.pipeline is None else split(self.pipeline)[1]
+
+    @property
+    def as_written(self) -> CompileOptions:
+        """The same with no pass that changes the program."""
+        return replace(self, opt_level=0, pipeline=None, level_name="", pieces=False)
+
+    @property
+    def level_text(self) -> str:
+        """What the passes of the model are, in words."""
+        if self.level_name or self.pipeline is None:
+            return f"level {self.level_name or self.opt_level}"
+        return f"passes {self.pipeline or 'none'}"
+
+    @property
+    def about_level(self) -> str:
+        """The same as a line of what is told about a model."""
+        kind, _, which = self.level_text.partition(" ")
+        return f"{'Optimization level' if kind == 'level' else 'Passes'}: {which}"
 
     @property
     def wants_data(self) -> bool:
@@ -72,17 +116,6 @@ class EmittedUnit(NamedTuple):
 
 
 @record
-class UnitObject:
-    """The same of object code."""
-
-    code: bytes
-    sites: list[dict[str, Any]]
-    n_slots: int
-    draws: bool
-    layouts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-
-
-@record
 class Compiler:
     """Compiles one program, unit by unit.
 
@@ -97,36 +130,115 @@ class Compiler:
     """Called with the typed tree before anything is made of it; may raise."""
     shows_complex: bool = False
     """For traces: complex numbers are there as one value, too."""
+    store: UnitStore | None = None
+    """Where parts of large programs are kept."""
     _known: KnownData | None = None
     _units: dict[str, UnitObject] = field(default_factory=dict)
+    _emitted: dict[str, EmittedUnit] = field(default_factory=dict[str, EmittedUnit])
+    """Units of which a first version was made."""
     _source: Source | None = None
+    _libraries: dict[str, str] = field(default_factory=dict[str, str])
+    """Of other packages: names, and what changes with them."""
 
     @cached_property
     def module(self) -> ModuleOp:
-        """The program in the `stan` dialect, variable form, after the passes of the level."""
-        load_stages()
+        """The program in the `stan` dialect, variable form, after the passes of the level.
+
+        A program that comes in value form is past these passes, and stays as it is.
+        """
+        self._piecewise  # noqa: B018  (takes out of the program what goes there)
+        module = self._as_lowered
         with compiling():
-            from ulam.frontend.check.program import check_program
-            from ulam.frontend.lower.program import lower_program
-            from ulam.frontend.parse.program import parse_program
-            from ulam.frontend.source import Source
-            from ulam.passes.complex_to_pairs import split_complex
             from ulam.passes.known_data import specializing_on
             from ulam.passes.pipelines import run_pipeline
 
-            source = self._source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
-            program = parse_program(source)
-            checkpoint()
-            check_program(program, source)
-            if self.inspect is not None:
-                self.inspect(program)
-            checkpoint()
-            module = lower_program(program, source)
+            passes = split(self.options.passes)[0]
+            if is_module(self.filename):
+                from ulam.runtime.modules.reading import is_in_value_form
+
+                passes = "" if is_in_value_form(module) else passes
+            with specializing_on(self._known), self._with_source():
+                run_pipeline(module, passes, checkpoint)
+            return module
+
+    @cached_property
+    def _as_lowered(self) -> ModuleOp:
+        """The program in the `stan` dialect, as it is written; complex numbers are pairs."""
+        load_stages()
+        with compiling():
+            from ulam.passes.complex_to_pairs import split_complex
+
+            if self.options.pipeline:
+                check_order(self.options.pipeline)
+            module = self._read_module() if is_module(self.filename) else self._lowered_tree()
             with self._with_source():
                 split_complex(module, shown=self.shows_complex)
-            with specializing_on(self._known), self._with_source():
-                run_pipeline(module, self.options.passes, checkpoint)
             return module
+
+    @property
+    def included_files(self) -> list[Path]:
+        """The files that the program includes, once it was read."""
+        return [] if self._source is None else self._source.included_files
+
+    @cached_property
+    def _piecewise(self) -> PiecewiseUnits | None:
+        """The units of a large program; None if it is not one."""
+        if not self.options.may_be_pieces:
+            return None
+        module = self._as_lowered
+        with compiling():
+            from ulam.passes.pieces import take_to_pieces
+
+            pieces = take_to_pieces(module)
+            if pieces is None:
+                return None
+            from ulam.runtime.piecewise import PiecewiseUnits
+
+            self._declared  # noqa: B018  (before passes change what declares)
+            return PiecewiseUnits(self, pieces, self.store)
+
+    def of_piece(self, module: ModuleOp) -> Compiler:
+        """What compiles a piece of the program."""
+        compiler = Compiler(self.source_text, self.filename, replace(self.options, pieces=False))
+        compiler._source = self._source
+        compiler.__dict__["_as_lowered"] = module
+        return compiler
+
+    def _note_libraries(self, program: syntax.Program, module: ModuleOp) -> None:
+        """Notes which libraries of other packages the program has functions of."""
+        from ulam.library import own_libraries
+
+        if own_libraries.found() is not None:
+            ops: list[Any] = [op for part in module.body.block.ops for op in part.regions[0].block.ops]
+            functions = [op for op in ops if op.name == "stan.func" and op.library is not None]
+            given = {form.name for form in self.options.externals}
+            external = (f.name for f in program.functions if f.external is not None and f.name not in given)
+            self._libraries = own_libraries.fingerprints((op.stan_name.data for op in functions), external)
+
+    def _lowered_tree(self) -> ModuleOp:
+        from ulam.frontend.check.program import check_program
+        from ulam.frontend.lower.program import lower_program
+        from ulam.frontend.parse.program import parse_program
+        from ulam.frontend.source import Source
+
+        source = self._source = Source(self.source_text, self.filename, include_paths=self.options.include_paths)
+        program = parse_program(source)
+        checkpoint()
+        check_program(program, source, self.options.externals)
+        if self.inspect is not None:
+            self.inspect(program)
+        checkpoint()
+        module = lower_program(program, source)
+        self._note_libraries(program, module)
+        return module
+
+    def _read_module(self) -> ModuleOp:
+        from ulam.passes.pipelines import run_pipeline
+        from ulam.runtime.modules.reading import read_program
+
+        module = read_program(self.source_text, self.filename, self.options.externals)
+        run_pipeline(module, "link-library")
+        return module
 
     @contextmanager
     def _with_source(self) -> Iterator[None]:
@@ -142,14 +254,16 @@ class Compiler:
     def specialize(self, known: KnownData) -> None:
         """Units that are compiled from now on are for these data only. Those before, `setup` always, bound them."""
         self._known = known
-        for made in ("module", "program"):
+        for made in ("module", "program", "_as_lowered"):
             self.__dict__.pop(made, None)
 
     @cached_property
     def _as_written(self) -> Compiler:
         """The same program at level 0: its units tell which error comes first. Made when an evaluation failed."""
-        options = replace(self.options, opt_level=0, pipeline=None)
-        return self if options == self.options else Compiler(self.source_text, self.filename, options)
+        options = self.options.as_written
+        if options == replace(self.options, pieces=False):
+            return self
+        return Compiler(self.source_text, self.filename, options)
 
     @cached_property
     def program(self) -> ProgramParts:
@@ -167,7 +281,15 @@ class Compiler:
         from ulam.passes.to_loops.programs import metadata
 
         units = {name: {"sites": u.sites, "n_slots": u.n_slots} for name, u in self._units.items()}
-        return {**metadata(self.program), "units": units}
+        declared = metadata(self.program) if self._piecewise is None else self._declared
+        return {**declared, "units": units, "libraries": self._libraries}
+
+    @cached_property
+    def _declared(self) -> dict[str, Any]:
+        """The variables of a program of pieces, without the passes of the level: they change none."""
+        from ulam.passes.to_loops.programs import metadata, program_of, take_apart
+
+        return metadata(take_apart(program_of(self._as_lowered)))
 
     def unit(self, name: str) -> bytes:
         """The object code of a unit."""
@@ -176,35 +298,81 @@ class Compiler:
     def compiled(self, name: str) -> UnitObject:
         """A unit, compiled when it is first asked for."""
         if (found := self._units.get(name)) is None:
-            found = self._units[name] = self._compile(UNITS[name])
+            found = self._compile(UNITS[name])
+            found.sites = [self._described(site) for site in found.sites]
+            self._units[name] = found
         return found
 
     def compile_all(self, names: Iterable[str]) -> None:
         """Compiles units that are not yet: while LLVM is at work on one, the next is lowered."""
+        missing = [name for name in names if name not in self._units]
+        if self._piecewise is not None:
+            for name in missing:
+                self.compiled(name)
+            return
+        for name, unit in zip(missing, self.compiled_together([(self, UNITS[name]) for name in missing]), strict=True):
+            unit.sites = [self._described(site) for site in unit.sites]
+            self._units[name] = unit
+
+    def compiled_together(self, jobs: Sequence[tuple[Compiler, UnitKind]]) -> list[UnitObject]:
+        """Units of this program or of pieces of it: while LLVM is at work on one, the next is lowered."""
         from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-        begun: dict[str, Future[UnitObject]] = {}
+        begun: list[Future[UnitObject]] = []
         with ThreadPoolExecutor(1, "llvm") as llvm:
             try:
-                for name in names:
-                    if name not in self._units:
-                        unit = self._lower(UNITS[name])
-                        begun[name] = llvm.submit(self._generate, UNITS[name], unit)
-                while wait(begun.values(), LISTEN_SECONDS).not_done:
+                for compiler, kind in jobs:
+                    begun.append(llvm.submit(compiler._generate, kind, compiler._lower(kind)))
+                while wait(begun, LISTEN_SECONDS).not_done:
                     checkpoint()
             except BaseException:
-                for future in begun.values():
+                for future in begun:
                     future.cancel()
                 raise
-        self._units.update({name: future.result() for name, future in begun.items()})
+        return [future.result() for future in begun]
 
     def llvm_text(self, name: str) -> str:
         """The LLVM IR of a unit, before LLVM's own passes."""
         return self._lower(UNITS[name]).text
 
+    def assembly(self, name: str) -> str:
+        """The assembly of a unit."""
+        from ulam.emit import jit
+
+        kind = UNITS[name]
+        pipeline = jit.HOT if kind.hot else jit.ONCE
+        text = self._lower(kind).text
+        return jit.compile_assembly(text, pipeline, processor=self.options.target, prefix=kind.prefix)
+
+    def module_at(self, stage: str, name: str) -> ModuleOp:
+        """The program, or a unit of it, as a stage of `STAGES` leaves it. What is given away is used no more here."""
+        if stage == "written":
+            return self._as_lowered
+        with compiling(), self._with_source():
+            from ulam.passes.lowering_pipeline import begin_unit, run_value_form
+
+            if stage == "optimized":
+                return self.module
+            if stage == "values":
+                run_value_form(self.module)
+                return self.module
+            compiler = self._as_written if UNITS[name].locating else self
+            unit = begin_unit(compiler.program, UNITS[name], compiler.options.opt_level)
+            if stage == "lowered":
+                compiler._finish(unit)
+            return unit.module
+
+    def _finish(self, unit: LoweredUnit) -> None:
+        from ulam.passes.lowering_pipeline import finish_unit
+
+        chosen = self.options.unit_passes
+        finish_unit(unit, self.options.opt_level, checkpoint, layouts=self.options.layouts, chosen=chosen)
+
     def _lower(self, kind: UnitKind) -> EmittedUnit:
         if kind.locating and self._as_written is not self:
             return self._as_written._lower(kind)
+        if kind.order == 2 and self._piecewise is not None:
+            return self._whole._lower(kind)
         with compiling():
             from ulam.passes.lowering_pipeline import begin_unit
 
@@ -217,10 +385,9 @@ class Compiler:
         from ulam.emit.jit import target
         from ulam.emit.llvm_module import emit_module
         from ulam.emit.llvm_text import EmitOptions
-        from ulam.passes.lowering_pipeline import finish_unit
         from ulam.runtime.c_library import exact_blocks
 
-        finish_unit(unit, self.options.opt_level, checkpoint, layouts=self.options.layouts)
+        self._finish(unit)
         checkpoint()
         processor = target(self.options.target)
         options = EmitOptions(
@@ -232,32 +399,76 @@ class Compiler:
             exact_blocks=exact_blocks(),
         )
         text = emit_module(unit.module, options)
-        sites = [self._described(asdict(site)) for site in unit.sites]
+        sites = [asdict(site) for site in unit.sites]
         return EmittedUnit(text, sites, unit.n_slots, unit.draws, unit.layouts)
 
     def _described(self, site: dict[str, Any]) -> dict[str, Any]:
-        """A place where a check may fail; an index that is out of range says of what, as it is written there."""
+        """A place where a check may fail, for users; an index that is out of range says of what, as it is written."""
         from ulam.passes.to_loops.indexing import OUT_OF_RANGE
 
-        if site["message"] == OUT_OF_RANGE and self._source is not None:
-            indexed = self._source.indexed_at(site["file"], site["line"], site["column"])
+        source = self._source or self._as_written._source
+        if site["message"] == OUT_OF_RANGE and source is not None:
+            indexed = source.indexed_at(site["file"], site["line"], site["column"])
             if indexed is not None:
-                site["message"] += f", in `{indexed}`"
+                return {**site, "message": f"{site['message']}, in `{indexed}`"}
         return site
 
     def _compile(self, kind: UnitKind) -> UnitObject:
-        return self._generate(kind, self._lower(kind))
+        if not kind.locating and kind.order < 2 and (units := self._piecewise) is not None:
+            return units.unit(kind)
+        emitted = self._emitted.pop(kind.name, None) or self._lower(kind)
+        return self._generate(kind, emitted)
 
-    def _generate(self, kind: UnitKind, unit: EmittedUnit) -> UnitObject:
+    def quickly(self, name: str) -> UnitObject | None:
+        """A version of a unit that LLVM is soon done with; None if that is no gain. `finish` then makes the other."""
+        from ulam.emit.jit import VAST
+
+        kind = UNITS[name]
+        emitted = self._emitted[name] = self._lower(kind)
+        if len(emitted.text) < LONG_TEXT:
+            return None
+        unit = self._generate(kind, emitted, VAST)
+        unit.sites = [self._described(site) for site in unit.sites]
+        return unit
+
+    def finish(self, name: str, between: Callable[[], None]) -> None:
+        """Compiles what there is a first version of. `between` is called between steps, and may raise."""
+        unit = self._generate(UNITS[name], self._emitted[name], between=between)
+        unit.sites = [self._described(site) for site in unit.sites]
+        self._units[name] = unit
+        del self._emitted[name]
+
+    @cached_property
+    def _whole(self) -> Compiler:
+        """The same program in one piece: what calls pieces knows no second derivatives."""
+        options = replace(self.options, pieces=False)
+        return Compiler(self.source_text, self.filename, options)
+
+    def _generate(
+        self,
+        kind: UnitKind,
+        unit: EmittedUnit,
+        pipeline: Pipeline | None = None,
+        between: Callable[[], None] = checkpoint,
+    ) -> UnitObject:
         from ulam.emit import jit
 
-        pipeline = jit.HOT if kind.hot else jit.ONCE
-        code = jit.compile_object(
-            unit.text, pipeline, checkpoint, processor=self.options.target, prefix=kind.prefix
-        )
+        pipeline = pipeline or (jit.HOT if kind.hot else jit.ONCE)
+        code = jit.compile_object(unit.text, pipeline, between, processor=self.options.target, prefix=kind.prefix)
         return UnitObject(code, unit.sites, unit.n_slots, unit.draws, unit.layouts)
 
 
+STAGES = {
+    "written": "the program as it was written, in variable form; complex numbers are pairs",
+    "optimized": "the same after the passes of the level",
+    "values": "the same in value form",
+    "loops": "a unit of it as loops over scalars",
+    "lowered": "the unit after the passes of units: what LLVM IR is written from",
+}
+"""What `StanModel.module` shows."""
+
+LONG_TEXT = 100_000
+"""Bytes of LLVM IR from which a first version is there a tenth of a second sooner or more (`quickly`)."""
 LISTEN_SECONDS = 0.05
 """How often a thread that waits for LLVM looks whether it is to end."""
 
@@ -265,7 +476,7 @@ RECURSION_LIMIT = 20_000
 """Python frames that every stage has room for: the deepest programs that the parser lets pass (200 levels of nesting,
 1000 branches in a row) need about half of it."""
 
-STAGES = (
+IMPORTED = (
     "ulam.frontend.parse.program", "ulam.frontend.check.program", "ulam.frontend.lower.program",
     "ulam.passes.pipelines", "ulam.passes.lowering_pipeline", "ulam.emit.llvm_module", "ulam.emit.jit",
 )  # fmt: skip
@@ -276,7 +487,7 @@ STAGES = (
 def load_stages() -> None:
     """Imports the compiler, without the cyclic collector: all that imports make stays, and there is a lot of it."""
     with compiling():
-        for name in STAGES:
+        for name in IMPORTED:
             import_module(name)
         _settle()
 

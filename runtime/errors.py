@@ -66,7 +66,10 @@ class ProgramError(UlamError):
     `text` is the bare message, `function` the Stan function that failed (may be empty), `values` what the check saw.
     """
 
-    def __init__(self, text: str, function: str, file: str, line: int, column: int, values: Sequence[float]) -> None:
+    def __init__(
+        self, text: str, function: str = "", file: str = "", line: int = 0, column: int = 0,
+        values: Sequence[float] = (),
+    ) -> None:  # fmt: skip
         self.text = text
         self.function = function
         self.file = file

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,12 @@ from ulam.library.collector import without_collector
 from ulam.library.records import record
 from ulam.passes.units import density_unit
 from ulam.runtime import terminal
-from ulam.runtime.arguments import FloatArray, optimization_level, profiling, random_seed, read_source, vector, writable
+from ulam.runtime.arguments import FloatArray, chosen_level, profiling, random_seed, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
 from ulam.runtime.early_data import check_declared
 from ulam.runtime.errors import ProgramError
+from ulam.runtime.externals import externals_of, forms, given
 from ulam.runtime.interrupts import limited, scoped, stoppable
 from ulam.runtime.memory import room_for
 from ulam.runtime.named_text import NamedText
@@ -40,6 +41,7 @@ from ulam.runtime.native import Context, Rng, density_call
 from ulam.runtime.program import BoundProgram, Failure, Unit, require_lines
 from ulam.runtime.sampled_model import SampledModel
 from ulam.runtime.second_order import SecondOrderModel
+from ulam.runtime.staged_model import StagedModel
 from ulam.runtime.workspace import Workspace
 from ulam.tracing.tracked_model import TrackedModel
 
@@ -47,10 +49,12 @@ if TYPE_CHECKING:
     from ulam.runtime._calls import DensityCall
     from ulam.runtime.cached_compiler import CachedCompiler
     from ulam.runtime.compiler import Compiler
+    from ulam.runtime.external_functions import External, Externals
     from ulam.runtime.layout_choices import LayoutChoice
     from ulam.runtime.optimizers.laplace import LaplaceResult
     from ulam.runtime.optimizers.result import OptimizationResult
     from ulam.runtime.profiling.profiler import Profiler
+    from ulam.runtime.tiers import Tiers
 
 
 @record(frozen=True, slots=True)
@@ -65,18 +69,23 @@ class Recipe:
     options: CompileOptions
     cache: bool
     profile_events: int = 0
+    external: Mapping[str, External] = field(default_factory=dict[str, "External"])
 
 
-class StanModel(SecondOrderModel, SampledModel, TrackedModel):
+class StanModel(SecondOrderModel, SampledModel, TrackedModel, StagedModel):
     """A Stan program with data. Compiles what is used, when it is first used.
 
-    `source` is the path of a `.stan` file, or the text of a program. `data` is a path, JSON text or a mapping.
-    `seed` is for random numbers drawn in transformed data. With `capture_stan_prints` printed lines go through
-    Python's `sys.stdout`, else straight to the process's standard output. `profile`: whether the program's `profile`
-    statements record (`profiler` has what), or `"statements"`, `"blocks"` or `"functions"` to have these recorded
-    instead; the last `profile_events` passes are kept one by one. `lines`: the compiled code has a line table, for
-    `line_profile` and debuggers. `layouts`: levels 3 and 4 choose layouts of the data (`layout_choices` has what was
-    chosen). `time_limit`: seconds that this constructor may take; calls have limits of their own.
+    `source` is the path of a `.stan` file or of an `.mlir` file, or the text of a program. `data` is a path, JSON text
+    or a mapping. `opt_level` is 0 to 4, by default 3, or the name of a level of one's own; `passes`, instead, is a
+    pipeline of passes (docs/optimization.md has both). `seed` is for random numbers drawn in transformed data. With
+    `capture_stan_prints` printed lines go through Python's `sys.stdout`, else straight to the process's standard
+    output. `profile`: whether the program's `profile` statements record (`profiler` has what), or `"statements"`,
+    `"blocks"` or `"functions"` to have these recorded instead; the last `profile_events` passes are kept one by one.
+    `lines`: the compiled code has a line table, for `line_profile` and debuggers. `layouts`: levels 3 and 4 choose
+    layouts of the data (`layout_choices` has what was chosen). `external`: functions that the program declares without
+    a body, by name (docs/extending.md). `tiered`: at levels 0 to 2 the log density and its gradient begin with code
+    that is soon there, with the same bits, while LLVM optimises the other (`finish_compiling` waits for it).
+    `time_limit`: seconds that this constructor may take; calls have limits of their own.
 
     SIGINT (Ctrl-C) ends every call, the constructor too, and leaves the model as it was before: in the main thread with
     KeyboardInterrupt, in others with `Interrupted`. A call with `time_limit` ends with `TimeLimit` after so many
@@ -90,13 +99,16 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         *,
         seed: int = 1234,
         capture_stan_prints: bool = True,
-        opt_level: int = 3,
+        opt_level: int | str | None = None,
+        passes: str | None = None,
         include_paths: Sequence[str | os.PathLike[str]] = (),
         cache: bool = True,
         profile: bool | str = True,
         profile_events: int = 0,
         lines: bool = False,
         layouts: bool = True,
+        external: Mapping[str, Any] | None = None,
+        tiered: bool = False,
         time_limit: float | None = None,
     ) -> None:
         def setup() -> None:
@@ -105,10 +117,19 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
             text, filename = read_source(source)
             paths = tuple(os.fspath(path) for path in include_paths)
             random_seed(seed)
-            level = optimization_level(opt_level)
-            options = CompileOptions(level, paths, profile=profiling(profile), lines=lines, layouts=bool(layouts))
+            level = chosen_level(opt_level, passes)
+            functions = given(external)
+            further = {"profile": profiling(profile), "lines": lines, "layouts": bool(layouts), "pieces": True}
+            options = CompileOptions(include_paths=paths, externals=forms(functions), **level, **further)
             values = read_data(data)
-            self._setup(Recipe(text, filename, values, seed, capture_stan_prints, options, cache, profile_events))
+            self._setup(
+                Recipe(text, filename, values, seed, capture_stan_prints, options, cache, profile_events, functions)
+            )
+            if tiered:
+                from ulam.runtime.tiers import Tiers, require_same_bits
+
+                require_same_bits(options.opt_level)
+                self._tiers = Tiers(self._compiler, self._program)
 
         stoppable(setup, time_limit)
 
@@ -116,10 +137,14 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         text, values, seed, options = recipe.text, recipe.values, recipe.seed, recipe.options
         self.seed = seed
         self._capture = recipe.capture_stan_prints
-        compiler = _compiler(text, recipe.filename, options, recipe.cache)
+        compiler = self._compiler = _compiler(text, recipe.filename, options, recipe.cache)
+        self._tiers: Tiers | None = None
         compiler.inspect = partial(check_declared, values=values)
         make_rng = partial(Rng, seed)
-        self._program = BoundProgram(compiler, values, make_rng, self._show, profile_events=recipe.profile_events)
+        self._program = BoundProgram(
+            compiler, values, make_rng, self._show, profile_events=recipe.profile_events,
+            externals=externals_of(options, recipe.external),
+        )  # fmt: skip
         self._profiler = self._program.profiler
         if self._profiler is not None:
             self._profiler.sources[recipe.filename] = text
@@ -159,6 +184,11 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         return self._recipe.options
 
     @property
+    def externals(self) -> Externals | None:
+        """The functions that the program was given, as compiled code has them; None if it has none."""
+        return self._program.code.externals
+
+    @property
     def has_lines(self) -> bool:
         """Whether the compiled code has a line table."""
         return self._recipe.options.lines
@@ -166,9 +196,9 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
     @cached_property
     def as_written(self) -> StanModel:
         """The same model compiled at level 0: no pass changes the program."""
-        if self.options.opt_level == 0:
-            return self
-        return model_of(replace(self._recipe, options=replace(self.options, opt_level=0)))
+        options = self.options.as_written
+        same = replace(self.options, pieces=False) == options
+        return self if same else model_of(replace(self._recipe, options=options))
 
     @cached_property
     def with_lines(self) -> StanModel:
@@ -198,8 +228,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         """Versions and options that the model was compiled with."""
         from ulam.runtime.versions import version_lines
 
-        level = self._recipe.options.opt_level
-        return "\n".join([*version_lines(), f"Optimization level: {level}"]) + "\n"
+        return "\n".join([*version_lines(), self._recipe.options.about_level]) + "\n"
 
     def param_num(self, *, include_tp: bool = False, include_gq: bool = False) -> int:
         """The number of constrained parameters, with transformed parameters and generated quantities if asked for."""
@@ -309,11 +338,21 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         known = self._gradients if order else self._values
 
         def begin() -> Any:
-            if propto not in known:
+            if propto not in known and not self._has_first_version(order, bool(propto)):
                 self._density_unit(order, propto, theta, jacobian)
             return evaluate(self, theta, propto=bool(propto), jacobian=jacobian, **options)
 
         return stoppable(begin, time_limit)
+
+    def _has_first_version(self, order: int, propto: bool) -> bool:
+        known = self._gradients if order else self._values
+        keeps = self._profiler is None
+        return self._tiers is not None and self._tiers.begin(known, order, propto, self._size, keeps=keeps)
+
+    def finish_compiling(self) -> None:
+        """Waits until LLVM has optimised what evaluations began without (`tiered`)."""
+        if self._tiers is not None:
+            stoppable(self._tiers.end)
 
     def time_gradients(
         self, theta_unc: npt.ArrayLike, count: int, *, propto: bool = True, jacobian: bool = True
@@ -501,6 +540,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         def work() -> OptimizationResult:
             from ulam.runtime.optimizers.optimize import optimize
 
+            self.finish_compiling()
             with nullcontext() if self._profiler is None else self._profiler.in_phase("optimization"):
                 return optimize(self, algorithm=algorithm, **options)  # pyright: ignore[reportArgumentType]
 
@@ -512,6 +552,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel):
         def work() -> LaplaceResult:
             from ulam.runtime.optimizers.laplace import laplace
 
+            self.finish_compiling()
             return laplace(self, mode, **options)
 
         return stoppable(work, kept=True)

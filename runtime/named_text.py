@@ -1,6 +1,8 @@
-"""What was read before, with the name that messages call it by."""
+"""What was read before, with the name that messages call it by; and whether a name is that of MLIR."""
 
 from __future__ import annotations
+
+import re
 
 from ulam.library.records import record
 
@@ -14,3 +16,19 @@ class NamedText:
 
     def __str__(self) -> str:
         return self.name
+
+
+MODULE_SUFFIX = ".mlir"
+
+
+def is_module(filename: str) -> bool:
+    """Whether a program of this name is a module, and not Stan."""
+    return filename.endswith(MODULE_SUFFIX)
+
+
+_BEGIN_OF_MODULE = re.compile(r'\s*(?://[^\n]*\n\s*|[#!][\w.$-]+[ \t]*=[^\n]*\n\s*)*"?builtin\.module\b')
+
+
+def named_by_content(text: str, name: str) -> str:
+    """The name of a program that is no file: of a module, what is one says so."""
+    return name + MODULE_SUFFIX if not is_module(name) and _BEGIN_OF_MODULE.match(text) is not None else name

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import memmove
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ulam.library.records import record
 from ulam.library.statuses import LOCATE, REJECTION
 from ulam.passes.known_data import KnownData
-from ulam.passes.units import UNITS
+from ulam.passes.units import UNITS, density_unit
 from ulam.runtime.compile_notice import compile_notice
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size, warn_of_unused
 from ulam.runtime.errors import (
@@ -35,24 +36,31 @@ from ulam.runtime.errors import (
     ProgramError,
     UlamError,
 )
+from ulam.runtime.external_errors import cause_of
 from ulam.runtime.interrupts import checkpoint, held, stoppable
 from ulam.runtime.memory import check_memory
 from ulam.runtime.names import Dims, GlobalVariable, as_numbers, from_compiled, to_compiled
 from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 
 if TYPE_CHECKING:
+    from ulam.emit.elf_object import ElfObject
+    from ulam.emit.jit import LinkedObject
+    from ulam.runtime.external_functions import Externals
     from ulam.runtime.layout_choices import LayoutChoice
     from ulam.runtime.profiling.profiler import Profiler
+    from ulam.runtime.unit_objects import PieceObject, UnitObject
 
 LINE_TABLE = b".debug_line"
 """The name of a section that object code with debug information has."""
+EXTERNAL = b"ulam_external"
+"""Begins the symbols of external functions that object code calls."""
 PERF_VARIABLE = "ULAM_PERF"
 """Environment variable: compiled functions are made known to `perf` (see `profiling.loaded_code`)."""
 
 
 class CompiledUnit(Protocol):
     """Object code of a unit, its site table, the size of its table of bound data, whether it draws random numbers, what
-    it notes of layouts.
+    it notes of layouts, the pieces of the program that it calls.
     """
 
     @property
@@ -65,6 +73,8 @@ class CompiledUnit(Protocol):
     def draws(self) -> bool: ...
     @property
     def layouts(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def pieces(self) -> Sequence[PieceObject]: ...
 
 
 class CompiledProgram(Protocol):
@@ -86,18 +96,27 @@ class LoadedObject(Protocol):
 Loader = Callable[[bytes], LoadedObject]
 
 
-def load_object(code: bytes) -> LoadedObject:
-    """Object code into this process, linked against the C runtime."""
+
+def load_object(code: bytes, externals: Externals | None = None) -> LoadedObject:
+    """Object code into this process, linked against the C runtime and the program's external functions."""
     from ulam.emit import elf_object
     from ulam.runtime.c_library import address_of, library_path
 
     has_lines = LINE_TABLE in code
     for_perf = sys.platform == "linux" and os.environ.get(PERF_VARIABLE, "0") != "0"
-    loaded: LoadedObject | None = None if has_lines else elf_object.load(code, address_of)
+    given: dict[str, int] = {}
+    if EXTERNAL in code:
+        from ulam.runtime.external_functions import Externals
+
+        externals = externals or Externals({})
+        given = externals.addresses(code)
+    outside = address_of if not given else lambda name: given.get(name) or address_of(name)
+    loaded: ElfObject | LinkedObject | None = None if has_lines else elf_object.load(code, outside)
     if loaded is None:  # debuggers and others that walk the stack know what LLVM has linked
         from ulam.emit import jit
 
-        loaded = jit.load_object(code, str(library_path()))
+        loaded = jit.load_object(code, str(library_path()), given)
+    loaded.keeps = externals
     if has_lines or for_perf:
         from ulam.runtime.profiling.loaded_code import TracedCode
 
@@ -114,12 +133,18 @@ def require_lines() -> None:
 def as_compile_error(error: Exception) -> Exception:
     """What to raise for what the compiler's stages raise: a CompileError, but for the surroundings' own errors."""
     from ulam.frontend.diagnostics import DiagnosticError
-    from ulam.passes.errors import LoweringError, NotSupportedError
+    from ulam.library.extension_points import ExtensionError
+    from ulam.passes.errors import LoweringError, NotSupportedError, OwnPassError, WrongFormError
+    from ulam.passes.pipelines import PipelineError
 
     if isinstance(error, DiagnosticError):
         return CompileError(str(error), error.diagnostics)
     if isinstance(error, NotSupportedError):
         return _not_supported(error)
+    if isinstance(error, OwnPassError | ExtensionError) and not isinstance(error, PipelineError):
+        return CompileError(f"error: {error}")
+    if isinstance(error, PipelineError | WrongFormError):
+        return ArgumentError(str(error))
     if isinstance(error, (UlamError, ArgumentError, OSError, MemoryError, UnicodeError)):
         return error
     if isinstance(error, LoweringError):
@@ -228,7 +253,10 @@ class Unit:
     It is raised where an evaluation would have raised it.
     """
 
-    __slots__ = ("name", "loaded", "data", "entry", "bound", "sites", "draws", "failure", "profiler", "layouts")
+    __slots__ = (
+        "name", "loaded", "data", "entry", "bound", "sites", "draws", "failure", "profiler", "layouts",
+        "pieces", "table",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -249,6 +277,9 @@ class Unit:
         self.failure: Failure | None = None
         self.profiler = profiler
         self.layouts: list[LayoutChoice] = []
+        self.pieces: list[tuple[LoadedObject, BoundData]] = []
+        self.table: Any = None
+        """What the code of this unit calls, and where it finds that."""
 
     def error(self, status: int, context: Context) -> ProgramError:
         """The exception for a run of this unit that returned `status`."""
@@ -262,7 +293,9 @@ class Unit:
             if failure.status == LOCATE:  # and the program as it is written passes
                 return replace(site, message=AT_THE_EDGE).error(REJECTION, failure.values)
         message = failure.message if self.profiler is None else self.profiler.explained(failure.message)
-        return site.error(failure.status, failure.values, message)
+        error = site.error(failure.status, failure.values, message)
+        error.__cause__ = cause_of(failure.message)
+        return error
 
 
 def _said_of(variable: GlobalVariable, error: ProgramError) -> str:
@@ -274,27 +307,34 @@ def _said_of(variable: GlobalVariable, error: ProgramError) -> str:
 class ProgramCode:
     """The units of a program as code in the process: each is compiled and loaded once, when it is first asked for."""
 
-    def __init__(self, compiler: CompiledProgram, load: Loader | None = None) -> None:
+    def __init__(
+        self, compiler: CompiledProgram, load: Loader | None = None, externals: Externals | None = None
+    ) -> None:
         self._compiler = compiler
-        self._load = load or load_object
+        self._load = load or partial(load_object, externals=externals)
+        self.externals = externals
         self._lock = threading.RLock()
         self._units: dict[str, tuple[CompiledUnit, LoadedObject]] = {}
         self.seconds = 0.0
         """Time spent so far on compiling and loading."""
 
     def metadata(self) -> Mapping[str, Any]:
-        return self._timed(self._compiler.metadata)
+        return self.timed(self._compiler.metadata)
 
     def unit(self, name: str) -> tuple[CompiledUnit, LoadedObject]:
         with self._lock:
             checkpoint()  # the thread that had the lock may have been asked to end, and this one, too
             found = self._units.get(name)
             if found is None:
-                compiled: CompiledUnit = self._timed(lambda: self._compiler.compiled(name))
-                found = self._units[name] = compiled, self._timed(lambda: self._load(compiled.code))
+                compiled: CompiledUnit = self.timed(lambda: self._compiler.compiled(name))
+                found = self._units[name] = compiled, self.timed(lambda: self._load(compiled.code))
         return found
 
-    def _timed(self, make: Callable[[], Any]) -> Any:
+    def loaded(self, code: bytes) -> LoadedObject:
+        """Object code into the process."""
+        return self.timed(lambda: self._load(code))
+
+    def timed(self, make: Callable[[], Any]) -> Any:
         """Runs a step of compiling, counts its time, and turns messages about the program into CompileError."""
         start = time.perf_counter()
         try:
@@ -315,8 +355,9 @@ class BoundProgram:
         show: Callable[[str], None],
         load: Loader | None = None,
         profile_events: int = 0,
+        externals: Externals | None = None,
     ) -> None:
-        self.code = ProgramCode(compiler, load)
+        self.code = ProgramCode(compiler, load, externals)
         self._show = show
         self._lock = threading.RLock()
         self._units: dict[str, Unit] = {}
@@ -334,19 +375,28 @@ class BoundProgram:
     def unit(self, name: str) -> Unit:
         """The unit, compiled, loaded and bound."""
         found = self._units.get(name)
-        return found if found is not None else stoppable(lambda: self._loaded(name))
+        return found if found is not None else stoppable(lambda: self.load(name))
 
     def is_loaded(self, name: str) -> bool:
         """Whether `unit` has nothing to compile."""
         return name in self._units
 
-    def _loaded(self, name: str) -> Unit:
+    def load(self, name: str) -> Unit:
+        """As `unit`, as part of a call."""
         with self._lock:
             checkpoint()  # the thread that had the lock may have been asked to end, and this one, too
             unit = self._units.get(name)
             if unit is None:
                 unit = self._units[name] = self._load_unit(name, self._data)
         return unit
+
+    def first_version(self, name: str, compiler: Callable[[str], UnitObject | None]) -> Unit | None:
+        """A version of a unit that is not kept; None if the compiler has none."""
+        compiled = self.code.timed(lambda: compiler(name))
+        if compiled is None:
+            return None
+        with self._lock:
+            return self._bound(name, compiled, self.code.loaded(compiled.code), self._data)
 
     def loaded(self) -> list[Unit]:
         """The units that are in the process by now."""
@@ -370,14 +420,18 @@ class BoundProgram:
     # ------------------------------------------------------------ loading
 
     def _load_unit(self, name: str, base: BoundData | None) -> Unit:
-        compiled, loaded = self.code.unit(name)
+        return self._bound(name, *self.code.unit(name), base)
+
+    def _bound(self, name: str, compiled: CompiledUnit, loaded: LoadedObject, base: BoundData | None) -> Unit:
         data = BoundData(compiled.n_slots)
         if base is not None:
             # Each unit has a table of its own: slots beyond those of data may mean something else in each.
             memmove(data.address, base.address, 8 * min(data.slots, base.slots))
         sites = [ErrorSite.from_metadata(entry) for entry in compiled.sites]
         unit = Unit(name, loaded, data, sites, compiled.draws, self.profiler)
-        if UNITS[name].has_bind:
+        if compiled.pieces:
+            self._load_pieces(unit, compiled.pieces)
+        if UNITS[name].has_bind and unit.failure is None:
             with self._contexts.context() as context:
                 status = context.run_bind(loaded.address(UNITS[name].symbol("bind")), data)
                 self._print(context)
@@ -386,8 +440,38 @@ class BoundProgram:
                 elif compiled.layouts:
                     from ulam.runtime.layout_choices import read_choices
 
-                    unit.layouts = list(read_choices(compiled.layouts, data))
+                    unit.layouts += read_choices(compiled.layouts, data)
         return unit
+
+    def _load_pieces(self, unit: Unit, pieces: Sequence[PieceObject]) -> None:
+        """Loads and binds the pieces that a unit calls, and puts where they are into its table (runtime/c/pieces.c)."""
+        kind = density_unit(1, UNITS[unit.name].propto)
+        parts = [part for variable in self.of_block("data", "transformed_data") for part in variable.parts()]
+        slots = _as_in_program({part.name: (part.slot, 1 + part.n_dims) for part in parts})
+        table = [len(pieces)]
+        for piece in pieces:
+            loaded = self.code.loaded(piece.code)
+            data = BoundData(piece.n_slots)
+            end = 0
+            for name in piece.data:
+                first, count = slots[name]
+                memmove(data.address + 8 * end, self._data.address + 8 * first, 8 * count)
+                end += count
+            unit.pieces.append((loaded, data))
+            self._bind_piece(unit, piece, loaded.address(kind.symbol("bind")), data)
+            table += [loaded.address(kind.symbol("evaluate")), data.address, len(piece.reads), *piece.reads]
+        unit.table = (ctypes.c_int64 * len(table))(*table)
+        last = max((first + count for first, count in slots.values()), default=0)
+        unit.data.set_int(last, ctypes.addressof(unit.table))
+
+    def _bind_piece(self, unit: Unit, piece: PieceObject, entry: int, data: BoundData) -> None:
+        with self._contexts.context() as context:
+            if context.run_bind(entry, data):
+                unit.failure = Failure(LOCATE, -1, (), "")  # the program as it is written says what
+            elif piece.layouts:
+                from ulam.runtime.layout_choices import read_choices
+
+                unit.layouts += read_choices(piece.layouts, data)
 
     def _print(self, context: Context) -> None:
         if context.output_length.value:

@@ -41,6 +41,7 @@ class SampledModel:
         _idle: list[Workspace]
 
         def param_constrain(self, theta_unc: FloatArray, *, include_tp: bool = ...) -> FloatArray: ...
+        def finish_compiling(self) -> None: ...
         def _take(self) -> Workspace: ...
         def _fill(self, space: Workspace, theta: FloatArray) -> None: ...
         def _show(self, text: str) -> None: ...
@@ -99,6 +100,7 @@ class SampledModel:
         def work() -> SampleFit:
             from ulam.runtime.sampling.sample import sample
 
+            self.finish_compiling()
             return sample(cast("StanModel", self), **options)
 
         return stoppable(work, kept=True)
@@ -109,6 +111,7 @@ class SampledModel:
         def work() -> PathfinderResult:
             from ulam.runtime.sampling.pathfinder import pathfinder
 
+            self.finish_compiling()
             return pathfinder(cast("StanModel", self), **options)
 
         return stoppable(work, kept=True)
@@ -119,6 +122,7 @@ class SampledModel:
         def work() -> GeneratedQuantities:
             from ulam.runtime.sampling.generated import generate_quantities
 
+            self.finish_compiling()
             return generate_quantities(cast("StanModel", self), draws, **options)
 
         return stoppable(work, kept=True)
@@ -129,8 +133,10 @@ class SampledModel:
         def work() -> NativeHandle:
             from ulam.runtime.native_handle import NativeHandle
 
-            unit = self._density_unit(1, propto, np.zeros(self._size), jacobian)
-            return NativeHandle(self._program, unit, self._size, jacobian)
+            def unit_of(order: int) -> Unit:
+                return stoppable(lambda: self._density_unit(order, propto, np.zeros(self._size), jacobian))
+
+            return NativeHandle(self._program, unit_of(1), self._size, jacobian, unit_of)
 
         return stoppable(work)
 

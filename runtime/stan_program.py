@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ulam.passes.units import density_unit
-from ulam.runtime.arguments import optimization_level, profiling, read_source
+from ulam.runtime.arguments import chosen_level, profiling, read_source
 from ulam.runtime.cached_compiler import CachedCompiler
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import DataSource
+from ulam.runtime.externals import externals_of, forms, given
 from ulam.runtime.interrupts import stoppable
 from ulam.runtime.markup import markup
 from ulam.runtime.model import StanModel
@@ -30,20 +31,25 @@ class StanProgram:
         self,
         source: str | os.PathLike[str] | NamedText,
         *,
-        opt_level: int = 3,
+        opt_level: int | str | None = None,
+        passes: str | None = None,
         include_paths: Sequence[str | os.PathLike[str]] = (),
         layouts: bool = True,
+        external: Mapping[str, Any] | None = None,
         time_limit: float | None = None,
     ) -> None:
         self.text, self.filename = read_source(source)
         self._arguments: dict[str, Any] = {
-            "opt_level": opt_level, "include_paths": tuple(include_paths), "layouts": layouts,
+            "opt_level": opt_level, "passes": passes, "include_paths": tuple(include_paths), "layouts": layouts,
+            "external": given(external),
         }  # fmt: skip
         paths = tuple(os.fspath(path) for path in include_paths)
         options = self._options = CompileOptions(
-            optimization_level(opt_level), paths, profile=profiling(True), layouts=bool(layouts)
-        )
-        code = self._code = ProgramCode(CachedCompiler(self.text, self.filename, options))
+            include_paths=paths, profile=profiling(True), layouts=bool(layouts), pieces=True,
+            externals=forms(self._arguments["external"]), **chosen_level(opt_level, passes),
+        )  # fmt: skip
+        externals = externals_of(options, self._arguments["external"])
+        code = self._code = ProgramCode(CachedCompiler(self.text, self.filename, options), externals=externals)
 
         def work() -> list[GlobalVariable]:
             variables = [GlobalVariable.from_metadata(k, entry) for k, entry in enumerate(code.metadata()["globals"])]

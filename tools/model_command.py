@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ulam.runtime.arguments import asked_level
 from ulam.runtime.data import INITIAL_VALUES, SPECIAL_NUMBERS, checked_text, file_text, read_data
 from ulam.runtime.errors import DataError
 from ulam.runtime.model import StanModel
@@ -31,7 +32,8 @@ class ModelCommand:
     model: Path | NamedText
     data: Text | None
     seed: int
-    opt_level: int
+    opt_level: str | None
+    passes: str | None
     include_path: list[Path] | None
     cache: bool = False
     layouts: bool = True
@@ -39,8 +41,8 @@ class ModelCommand:
     def loaded(self, **further: Any) -> StanModel:
         """The model; `further` arguments are those of `StanModel`, and go before those of the command."""
         arguments = {
-            "source": self.model, "data": self.data, "seed": self.seed, "opt_level": self.opt_level,
-            "include_paths": tuple(self.include_path or ()), "cache": self.cache,
+            "source": self.model, "data": self.data, "seed": self.seed, "opt_level": asked_level(self.opt_level),
+            "passes": self.passes, "include_paths": tuple(self.include_path or ()), "cache": self.cache,
             "layouts": self.layouts,
         }  # fmt: skip
         return StanModel(**{**arguments, **further})

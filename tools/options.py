@@ -86,8 +86,17 @@ OPTIONS: dict[str, Option] = {
     "include_path": Option("Where to look for included files.", list[Path], "FOLDER", short="-I"),
     # Compiling.
     "opt_level": Option(
-        "Optimization level.", int, "LEVEL", 3, short="-O", least=0, most=4,
-        differs={"stan-opt": Difference(default=None, shown="no passes, and units as at level 3")},
+        "Optimization level: 0 to 4, or the name of one of your own.", of="LEVEL", shown="3", short="-O",
+        differs={"stan-opt": Difference(shown="no passes, and units as at level 3")},
+    ),
+    "passes": Option(
+        "Passes to run instead of those of a level, with commas between them, as stan-opt takes them.", of="PIPELINE",
+        shown="those of the level",
+    ),
+    "external": Option(
+        "Functions that programs declare without a body: a Python file with `ulam.external` functions by their names, "
+        "or a C function, LIB.so:SYMBOL, with NAME= before it if it has another name; or a folder of Stan definitions.",
+        list[str], "FUNCTIONS",
     ),
     "cache": Option("Use the cache of compiled code.", bool, default=True, negatable=True),
     "layouts": Option(
@@ -212,9 +221,8 @@ OPTIONS: dict[str, Option] = {
     "columns": Option("Columns of the CSV file.", default="design", choices=("design", "cmdstan")),
     "vs": Option("The other version.", Path, "MODEL", shown="the same file", reads=True),
     "vs_data": Option("Data of the other version.", of="DATA", shown="the same", reads=True),
-    "vs_opt_level": Option(
-        "Optimization level of the other version.", int, "LEVEL", shown="the same", least=0, most=4
-    ),
+    "vs_opt_level": Option("Optimization level of the other version.", of="LEVEL", shown="the same"),
+    "vs_passes": Option("Passes of the other version.", of="PIPELINE", shown="the same"),
     "rounds": Option("Rounds in which the versions take turns.", int, "N", 40, least=2),
     # Explanations.
     "tries": Option(
@@ -243,6 +251,10 @@ OPTIONS: dict[str, Option] = {
     # Reports.
     "program": Option("The program that CSV files are of, to show it with its costs.", Path, "MODEL", reads=True),
     "costs": Option("Measure what each line of the program costs.", bool, default=True, negatable=True),
+    "html": Option(
+        "Write a page: the program beside its IR after each pass, and its assembly; -: standard output.", Path, "FILE",
+        writes=True,
+    ),
     "title": Option("Title of the page.", of="TEXT", shown="the program's name"),
     # What is shown and written.
     "output": Option(
@@ -294,7 +306,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "target": Option("What to print.", default="mlir", short="-t", choices=("mlir", "stan", "llvm", "asm")),
     "unit": Option(
-        "Lower this unit of a Stan program.", of="UNIT", shown="gradient_propto with -t llvm and asm, else none"
+        "Lower this unit of a Stan program.", of="UNIT", shown="gradient_propto with -t llvm and asm, else none",
+        differs={"explain-compile": Difference(default="gradient_propto")},
     ),
     "list_passes": Option("Print what passes there are, with their options, and stop.", bool, default=False),
     "print_pipeline": Option("Print the pipeline and stop.", bool, default=False),
@@ -353,7 +366,7 @@ class Command(NamedTuple):
         return (*self.arguments, *self.options, "color")
 
 
-_COMPILING = ("opt_level", "include_path", "cache", "layouts", "time_limit")
+_COMPILING = ("opt_level", "passes", "include_path", "external", "cache", "layouts", "time_limit")
 _POINT = ("init", "unconstrained", "seed")
 _STOPPING = (
     "iter", "init_alpha", "tol_obj", "tol_rel_obj", "tol_grad", "tol_rel_grad", "tol_param", "history_size",
@@ -405,7 +418,7 @@ COMMANDS: dict[str, Command] = {
         "ulam_report:ReportCommand",
         "Writes a page to look at: whether a fit can be trusted, traces, ranks, costs of lines.",
         ("fits",),
-        ("output", "program", "data", "costs", "title", "rows", "include_path", "time_limit"),
+        ("output", "program", "data", "costs", "title", "rows", "include_path", "external", "time_limit"),
     ),
     "profile": Command(
         "ulam_profile:ProfileCommand",
@@ -421,8 +434,8 @@ COMMANDS: dict[str, Command] = {
         "Times two versions of a model against each other.",
         ("model",),
         (
-            "data", "vs", "vs_data", "vs_opt_level", "gradients", "rounds", *_POINT, "json", "opt_level",
-            "include_path", "layouts", "time_limit",
+            "data", "vs", "vs_data", "vs_opt_level", "vs_passes", "gradients", "rounds", *_POINT, "json", "opt_level",
+            "passes", "include_path", "external", "layouts", "time_limit",
         ),
     ),
     "log-density": Command(
@@ -449,6 +462,12 @@ COMMANDS: dict[str, Command] = {
         ("model",),
         ("data", *_POINT, "tries", "jacobian", "propto", "json", *_COMPILING),
     ),
+    "explain-compile": Command(
+        "ulam_explain_compile:ExplainCompileCommand",
+        "Shows what each pass made of a program: its IR, time and remarks, and the assembly of its loops.",
+        ("model",),
+        ("data", "html", "unit", "costs", "title", "seed", *_COMPILING),
+    ),
     "build": Command(
         "ulam_build:BuildCommand",
         "Builds a shared library with the C interfaces of BridgeStan and ulam.h, and prints its path.",
@@ -456,10 +475,10 @@ COMMANDS: dict[str, Command] = {
         ("output", "target_cpu", *_COMPILING),
     ),
     "check": Command(
-        "ulam_check:CheckCommand", "Reports syntax and type errors.", ("models",), ("json", "include_path")
+        "ulam_check:CheckCommand", "Reports syntax and type errors.", ("models",), ("json", "include_path", "external")
     ),
     "info": Command(
-        "ulam_check:InfoCommand", "Prints what a program declares as JSON.", ("model",), ("include_path",)
+        "ulam_check:InfoCommand", "Prints what a program declares as JSON.", ("model",), ("include_path", "external")
     ),
     "cmdstan-home": Command(
         "cmdstan.home:CmdstanHomeCommand",
@@ -470,7 +489,7 @@ COMMANDS: dict[str, Command] = {
         "ulam_cmdstan:CmdStanCommand",
         "Runs a program with CmdStan's command line: ulam cmdstan MODEL help.",
         ("model", "words"),
-        ("include_path", "opt_level", "cache", "layouts"),
+        ("include_path", "external", "opt_level", "passes", "cache", "layouts"),
     ),
     "doctor": Command("ulam_doctor:DoctorCommand", "Shows versions, and whether compiling works here."),
 }  # fmt: skip
@@ -484,7 +503,7 @@ STAN_OPT = Command(
         "list_passes", "print_pipeline", "print_ir_before_all", "print_ir_after_all", "print_ir_after_change", "timing",
         "json", "verify_each", "explain", "layouts", "debug_transformed_mir_pretty", "debug_optimized_mir_pretty",
         "debug_mem_patterns", "split_input_file", "verify_diagnostics", "allow_unregistered_dialect", "include_path",
-        "version",
+        "external", "version",
     ),
 )  # fmt: skip
 """The command `stan-opt`."""

@@ -28,6 +28,11 @@ def execute(name: str, values: dict[str, Any]) -> int:
 
     if wrong := options.wrong_choice(name, values):
         raise UsageError(wrong)
+    _check_passes(values)
+    if external := values.pop("external", None):
+        from ulam.tools.external_functions import register_given
+
+        register_given(external)
     terminal.color = values.pop("color")
     if (limit := values.pop("time_limit", None)) is not None and not limit > 0:
         raise UsageError(f"--time-limit: give a positive number of seconds, found {limit:g}")
@@ -46,6 +51,22 @@ def execute(name: str, values: dict[str, Any]) -> int:
     from ulam.runtime.interrupts import as_command
 
     return as_command(run, limit)
+
+
+def _check_passes(values: dict[str, Any]) -> None:
+    """Raises UsageError for a level or passes that there are not."""
+    for level, passes in (("opt_level", "passes"), ("vs_opt_level", "vs_passes")):
+        given = [name for name in (level, passes) if values.get(name) is not None]
+        if len(given) == 2:
+            raise UsageError(f"give either {options.long_name(level)} or {options.long_name(passes)}")
+        if given:
+            from ulam.runtime.arguments import asked_level, chosen_level
+            from ulam.runtime.errors import ArgumentError
+
+            try:
+                chosen_level(asked_level(values[level]), values.get(passes))
+            except ArgumentError as error:
+                raise UsageError(f"{options.long_name(given[0])}: {error}") from None
 
 
 def ended(

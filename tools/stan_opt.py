@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -25,6 +24,7 @@ from ulam.tools.exits import (
     EXIT_FAILURE,
     EXIT_OK,
     EXIT_USAGE,
+    UsageError,
     can_show_all,
     discard_output,
     internal_error,
@@ -118,14 +118,8 @@ def _parser() -> argparse.ArgumentParser:
             )
         elif option.type is bool:
             parser.add_argument(*flags(name), dest=name, action="store_true", help=meaning)
-        elif option.type == list[Path]:
+        elif option.type in (list[Path], list[str]):
             parser.add_argument(*flags(name), dest=name, action="append", default=[], metavar=option.of, help=meaning)
-        elif option.type is int:
-            assert option.least is not None and option.most is not None
-            numbers = range(option.least, option.most + 1)
-            parser.add_argument(
-                *flags(name), dest=name, type=int, choices=numbers, default=default, metavar=option.of, help=meaning
-            )
         else:
             choices = tuple(UNITS) if name == "unit" else option.choices or None
             metavar = option.of or "|".join(option.choices)
@@ -136,7 +130,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    from ulam.passes.pipelines import PipelineError, level_pipeline, parse_pipeline, pipeline_text
+    from ulam.passes.pipeline_order import check_order
+    from ulam.passes.pipelines import PipelineError, parse_pipeline, pipeline_text
 
     try:
         arguments = _parser().parse_args(list(with_values(sys.argv[1:] if argv is None else argv)))
@@ -148,9 +143,17 @@ def _main(argv: Sequence[str] | None) -> int:
         return EXIT_OK
     if arguments.list_passes:
         return _list_passes(arguments)
+    if arguments.external:
+        from ulam.tools.external_functions import register_given
+
+        try:
+            register_given(arguments.external)
+        except UsageError as error:
+            tell("error", str(error), "stan-opt")
+            return EXIT_USAGE
     pipeline = arguments.pass_pipeline
-    text = pipeline if pipeline is not None else level_pipeline(arguments.opt_level or 0)
     try:
+        text = _choose_passes(arguments)
         passes = parse_pipeline(text)
     except PipelineError as error:
         return _usage(str(error))
@@ -175,6 +178,11 @@ def _main(argv: Sequence[str] | None) -> int:
         return EXIT_FAILURE
     given = arguments.input_format
     is_stan = given == "stan" or (given is None and arguments.input.endswith(".stan"))
+    if is_stan and pipeline is not None:
+        try:
+            check_order(pipeline, ours=False)
+        except PipelineError as error:
+            return _usage(str(error))
     run = Run("<stdin>" if is_stdin else arguments.input, is_stan, passes, arguments)
     if arguments.timing:
         from ulam.tools.stan_opt_passes import PassTimes
@@ -184,6 +192,29 @@ def _main(argv: Sequence[str] | None) -> int:
     if arguments.verify_diagnostics:
         return _verify_diagnostics(run, pieces)
     return _print_pieces(run, pieces)
+
+
+def _choose_passes(arguments: argparse.Namespace) -> str:
+    """The passes that run, as text. Raises PipelineError.
+
+    The arguments get the level that numbers and units are like, and the passes of units that it has chosen.
+    """
+    from ulam.passes.levels import find_level
+    from ulam.passes.pipeline_order import split
+    from ulam.passes.pipelines import DEFAULT_LEVEL, LEVELS, PipelineError, level_pipeline
+
+    asked = arguments.opt_level
+    arguments.level, arguments.unit_passes = DEFAULT_LEVEL, None
+    text = ""
+    if asked is not None and asked.isdecimal():
+        if (level := int(asked)) not in LEVELS:
+            raise PipelineError(f"--opt-level must be {min(LEVELS)} to {max(LEVELS)}, or a level's name, found {asked}")
+        arguments.level, text = level, level_pipeline(level)
+    elif asked is not None:
+        own = find_level(asked)
+        arguments.level = own.like
+        text, arguments.unit_passes = split(own.passes)
+    return text if arguments.pass_pipeline is None else arguments.pass_pipeline
 
 
 def _data_of(arguments: argparse.Namespace, passes: list[ModulePass]) -> str | NamedText | None:
@@ -308,8 +339,9 @@ def _process(run: Run, piece: Piece) -> str:
     """The text that a piece of input becomes. Raises InputError."""
     from ulam.passes.known_data import specializing_on
     from ulam.passes.remarks import collect_remarks
+    from ulam.runtime.modules.reading import program_context
 
-    context = _context(run.arguments.allow_unregistered_dialect)
+    context = program_context(allow_unregistered=run.arguments.allow_unregistered_dialect)
     module = _stan_module(run, piece) if run.is_stan else _mlir_module(run, piece, context)
     arguments = run.arguments
     reports: list[str] = []
@@ -360,20 +392,9 @@ def _observed(run: Run) -> AbstractContextManager[None]:
 
 
 def _verify(module: ModuleOp) -> None:
-    from ulam.tools.verification import verify
+    from ulam.runtime.modules.verification import verify
 
     verify(module)
-
-
-def _context(allow_unregistered: bool) -> Context:
-    from xdsl.context import Context
-
-    from ulam.tools.dialects import DIALECTS, load_dialect
-
-    context = Context(allow_unregistered=allow_unregistered)
-    for name in DIALECTS:
-        context.register_dialect(name, partial(load_dialect, name))
-    return context
 
 
 def _stan_module(run: Run, piece: Piece) -> ModuleOp:
@@ -420,11 +441,10 @@ def _known_data(run: Run, piece: Piece) -> KnownData | None:
 
 
 def _mlir_module(run: Run, piece: Piece, context: Context) -> ModuleOp:
-    from ulam.tools.mlir_aliases import with_aliases_first
-    from ulam.tools.mlir_parser import LocatingParser
+    from ulam.runtime.modules.reading import parse_mlir
 
     with _Messages(run, piece):
-        return LocatingParser(context, with_aliases_first(piece.text), run.name, piece.first_line).parse_module()
+        return parse_mlir(piece.text, run.name, first_line=piece.first_line, context=context)
 
 
 class _Messages:
@@ -487,7 +507,7 @@ def _printed(run: Run, module: ModuleOp) -> str:
         from ulam.emit.stan_text import print_module
 
         return print_module(module)
-    return _llvm_text(module, arguments, _level(arguments))
+    return _llvm_text(module, arguments, arguments.level)
 
 
 def _mir_pretty(module: ModuleOp) -> str:
@@ -520,12 +540,6 @@ def _explanation(run: Run, piece: Piece, remarks: list[Remark]) -> str:
     return explain(remarks, line_of, form=run.arguments.explain, styled=styled)
 
 
-def _level(arguments: argparse.Namespace) -> int:
-    from ulam.passes.pipelines import DEFAULT_LEVEL
-
-    return DEFAULT_LEVEL if arguments.opt_level is None else arguments.opt_level
-
-
 def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> str:
     from ulam.emit.jit import compile_assembly, host
     from ulam.emit.llvm_module import emit_module
@@ -545,7 +559,8 @@ def _lowered(module: ModuleOp, unit: UnitKind, arguments: argparse.Namespace) ->
         return module
     from ulam.passes.lowering_pipeline import lower, to_value_form
 
-    return lower(to_value_form(module), unit, _level(arguments), layouts=arguments.layouts).module
+    further = {"layouts": arguments.layouts, "chosen": arguments.unit_passes}
+    return lower(to_value_form(module), unit, arguments.level, **further).module
 
 
 def _chosen_layouts(run: Run, piece: Piece) -> list[Remark]:
@@ -553,22 +568,14 @@ def _chosen_layouts(run: Run, piece: Piece) -> list[Remark]:
     arguments = run.arguments
     if not arguments.data or not arguments.layouts:
         return []
-    from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
-
-    from ulam.passes.remarks import Remark
     from ulam.runtime.model import StanModel
+    from ulam.tools.stan_opt_explain import layout_remarks
 
     model = StanModel(
-        NamedText(piece.text, run.name), arguments.data, opt_level=_level(arguments), layouts=arguments.layouts,
+        NamedText(piece.text, run.name), arguments.data, opt_level=arguments.level, layouts=arguments.layouts,
         include_paths=tuple(arguments.include_path or ()), capture_stan_prints=False,
     )  # fmt: skip
-    return [
-        Remark(
-            "layouts", choice.taken, "data", choice.message,
-            FileLineColLoc(StringAttr(choice.file), IntAttr(choice.line), IntAttr(choice.column)),
-        )
-        for choice in model.layout_choices()
-    ]  # fmt: skip
+    return layout_remarks(model.layout_choices())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SEED = 1234  # of transformed data that draw random numbers; what depends on these is not taken for known
 
 
-def known_data(text: str, name: str, data: str | NamedText, include_paths: Sequence[str]) -> KnownData:
+def known_data(text: str, name: str, data: str | NamedText | None, include_paths: Sequence[str]) -> KnownData:
     """Binds the data of a program, as `StanModel` does. What transformed data print goes to standard error.
 
     Raises UlamError and OSError for what is wrong with program or data.

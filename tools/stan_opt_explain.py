@@ -16,8 +16,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from ulam.passes.remarks import Remark
+
+if TYPE_CHECKING:
+    from ulam.runtime.layout_choices import LayoutChoice
 
 _OF_A_PASS = re.compile(r"\b\w+_sym\d+__")
 
@@ -29,12 +33,29 @@ _GREEN, _YELLOW, _BOLD, _RESET = "\033[32m", "\033[33m", "\033[1m", "\033[0m"
 
 def explain(remarks: Iterable[Remark], line_of: LineOf, *, form: str = "text", styled: bool = False) -> str:
     """The report, in `form` `text` or `json`; `styled` for terminals."""
-    ordered = _in_order(remarks)
     if form == "json":
-        lines = map(_json, ordered)
+        lines = map(_json, _in_order(remarks))
     else:
-        lines = _report([r for r in ordered if not _OF_A_PASS.search(r.subject)], line_of, styled)
+        lines = _report(shown_remarks(remarks), line_of, styled)
     return "".join(f"{line}\n" for line in lines)
+
+
+def shown_remarks(remarks: Iterable[Remark]) -> list[Remark]:
+    """Those that users are told, by file and line, each once."""
+    return [remark for remark in _in_order(remarks) if not _OF_A_PASS.search(remark.subject)]
+
+
+def layout_remarks(choices: Iterable[LayoutChoice]) -> list[Remark]:
+    """What binding data chose, as remarks."""
+    from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+
+    return [
+        Remark(
+            "layouts", choice.taken, "data", choice.message,
+            FileLineColLoc(StringAttr(choice.file), IntAttr(choice.line), IntAttr(choice.column)),
+        )
+        for choice in choices
+    ]  # fmt: skip
 
 
 def _in_order(remarks: Iterable[Remark]) -> list[Remark]:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 def list_passes(*, as_json: bool = False) -> str:
     """All passes by name: what each is for, and its options with their types and defaults."""
-    from ulam.passes.pipelines import PASSES, pass_class
+    from ulam.passes.pipelines import OWN_PASSES, PASSES, pass_class
 
-    told = [_told(pass_class(name)) for name in sorted(PASSES)]
+    told = [_told(name, pass_class(name)) for name in sorted({*PASSES, *OWN_PASSES.names()})]
     if as_json:
         return json.dumps(told, indent=2) + "\n"
     lines: list[str] = []
@@ -42,7 +42,7 @@ def list_passes(*, as_json: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(cls: type[ModulePass]) -> dict[str, Any]:
+def _told(name: str, cls: type[ModulePass]) -> dict[str, Any]:
     """What is told about a pass. The first paragraph of its docstring is what it is for."""
     hints = get_type_hints(cls)
     options: list[dict[str, Any]] = []
@@ -54,7 +54,7 @@ def _told(cls: type[ModulePass]) -> dict[str, Any]:
             told["default"] = option.default
         options.append(told)
     purpose = " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
-    return {"name": cls.name, "purpose": purpose, "options": options}
+    return {"name": name, "purpose": purpose, "options": options}
 
 
 # ---------------------------------------------------------------- what passes do

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ulam.runtime import terminal
+from ulam.runtime.arguments import asked_level
 from ulam.runtime.comparison import (
     Agreement,
     Timing,
@@ -39,21 +40,34 @@ SHOWN_NAMES = 5
 """How many names of parameters a warning has."""
 
 
+Way = tuple[int | str | None, str | None]
+"""How a version is compiled: the level and the passes, one of which is given, or none."""
+
+
+def _way_text(level: int | str | None, passes: str | None) -> str:
+    from ulam.passes.pipelines import DEFAULT_LEVEL
+
+    if passes is None:
+        return f"-O{DEFAULT_LEVEL if level is None else level}"
+    return f"--passes {passes if passes else repr(passes)}"
+
+
 @dataclass(kw_only=True)
 class BenchCommand(PointCommand):
     """The arguments of the command."""
 
     vs: Path | NamedText | None
     vs_data: Text | None
-    vs_opt_level: int | None
+    vs_opt_level: str | None
+    vs_passes: str | None
     gradients: int | None
     rounds: int
     json: str | None
     warnings: list[str] = field(default_factory=list[str])
 
     def run(self) -> int:
-        if self.vs is None and self.vs_data is None and self.vs_opt_level is None:
-            raise UsageError("give another version by --vs, --vs-data or --vs-opt-level")
+        if all(other is None for other in (self.vs, self.vs_data, self.vs_opt_level, self.vs_passes)):
+            raise UsageError("give another version by --vs, --vs-data, --vs-opt-level or --vs-passes")
         with open(os.devnull, "w") as sink, terminal.programs_print_to(sink):  # many times over
             found: Agreement | None = None
             # Other copies of the models are asked for points, lest their units count in the compile times. The first
@@ -83,11 +97,9 @@ class BenchCommand(PointCommand):
 
     def _models(self) -> tuple[StanModel, StanModel]:
         return (
-            self._compiled(self.model, self.data, self.opt_level),
+            self._compiled(self.model, self.data, *self._ways()[0]),
             self._compiled(
-                self.vs or self.model,
-                self.data if self.vs_data is None else self.vs_data,
-                self.opt_level if self.vs_opt_level is None else self.vs_opt_level,
+                self.vs or self.model, self.data if self.vs_data is None else self.vs_data, *self._ways()[1]
             ),
         )
 
@@ -100,15 +112,25 @@ class BenchCommand(PointCommand):
             points if parameter_order(first, second) is not None else points + first_points([second], init, self.seed)
         )
 
-    def _compiled(self, source: Path | NamedText, data: Text | None, level: int) -> StanModel:
+    def _ways(self) -> tuple[Way, Way]:
+        """Level and passes of both versions; the other's are those of the first unless one of the two is given."""
+        first = asked_level(self.opt_level), self.passes
+        if self.vs_opt_level is None and self.vs_passes is None:
+            return first, first
+        return first, (asked_level(self.vs_opt_level), self.vs_passes)
+
+    def _compiled(
+        self, source: Path | NamedText, data: Text | None, level: int | str | None, passes: str | None
+    ) -> StanModel:
         """A version without profile statements, which would cost time; not from the cache, to time compiling."""
-        return self.loaded(source=source, data=data, opt_level=level, profile=False)
+        return self.loaded(source=source, data=data, opt_level=level, passes=passes, profile=False)
 
     def _names(self) -> tuple[str, str]:
-        """What tells the versions apart: files, data, levels."""
+        """What tells the versions apart: files, data, levels, passes."""
         names = [str(self.model), str(self.vs or self.model)]
-        if self.vs_opt_level is not None and self.vs_opt_level != self.opt_level:
-            names = [f"{names[0]} -O{self.opt_level}", f"{names[1]} -O{self.vs_opt_level}"]
+        ways = self._ways()
+        if ways[0] != ways[1]:
+            names = [f"{name} {_way_text(*way)}" for name, way in zip(names, ways, strict=True)]
         if names[0] == names[1]:
             names = [f"{names[0]} (1)", f"{names[1]} (2)"]
         return names[0], names[1]

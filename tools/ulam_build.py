@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ulam.runtime.arguments import asked_level
 from ulam.runtime.libraries.build import build
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.terminal import escaped
@@ -18,7 +19,8 @@ class BuildCommand:
     model: Path | NamedText
     output: Path | None
     target_cpu: str
-    opt_level: int
+    opt_level: str | None
+    passes: str | None
     include_path: list[Path] | None
     cache: bool
     layouts: bool
@@ -29,7 +31,8 @@ class BuildCommand:
             self.model,
             self.output,
             target_cpu=self.target_cpu,
-            opt_level=self.opt_level,
+            opt_level=asked_level(self.opt_level),
+            passes=self.passes,
             include_paths=self.include_path or (),
             cache=self.cache,
             layouts=self.layouts,

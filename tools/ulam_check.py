@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, render
+from ulam.frontend.encoding import read_text
 from ulam.frontend.source import Source
 from ulam.runtime.compiler import compiling
 from ulam.runtime.json_text import json_line, json_page
-from ulam.runtime.named_text import NamedText
+from ulam.runtime.named_text import NamedText, is_module, named_by_content
 from ulam.runtime.output_files import write_text
 from ulam.runtime.terminal import escaped
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK
@@ -24,10 +25,18 @@ if TYPE_CHECKING:
 
 
 def checked(program: Path | NamedText, include_paths: Sequence[Path] | None) -> tuple[syntax.Program, list[Diagnostic]]:
-    """The typed tree of a program and warnings. Raises DiagnosticError or OSError."""
+    """The typed tree of a program and warnings. Raises DiagnosticError or OSError.
+
+    That of a module is the tree of what it prints as.
+    """
     from ulam.frontend.check.program import check_program
     from ulam.frontend.parse.program import parse_program
 
+    name = named_by_content(program.text, program.name) if isinstance(program, NamedText) else str(program)
+    if is_module(name):
+        text = program.text if isinstance(program, NamedText) else read_text(name)
+        with compiling():
+            return parse_program(Source(_as_stan(text, name), name)), []
     if isinstance(program, NamedText):
         source = Source(program.text, program.name, include_paths or ())
     else:
@@ -35,6 +44,14 @@ def checked(program: Path | NamedText, include_paths: Sequence[Path] | None) -> 
     with compiling():
         tree = parse_program(source)
         return tree, check_program(tree, source) or []
+
+
+def _as_stan(text: str, name: str) -> str:
+    """A module as Stan. Raises DiagnosticError where it breaks a rule."""
+    from ulam.emit.stan_text import print_module
+    from ulam.runtime.modules.reading import read_program
+
+    return print_module(read_program(text, name))
 
 
 @dataclass(kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ulam.runtime.arguments import asked_level
 from ulam.runtime.named_text import NamedText
 from ulam.tools.cmdstan.command import run
 from ulam.tools.exits import UsageError
@@ -17,7 +18,8 @@ class CmdStanCommand:
     model: Path | NamedText
     words: list[str] | None
     include_path: list[Path] | None
-    opt_level: int
+    opt_level: str | None
+    passes: str | None
     cache: bool
     layouts: bool
 
@@ -28,7 +30,8 @@ class CmdStanCommand:
 
     def run(self) -> int:
         options = {
-            "include_paths": tuple(self.include_path or ()), "opt_level": self.opt_level, "cache": self.cache,
+            "include_paths": tuple(self.include_path or ()), "opt_level": asked_level(self.opt_level),
+            "passes": self.passes, "cache": self.cache,
             "layouts": self.layouts,
         }  # fmt: skip
         name = f"ulam cmdstan {self.model}"

@@ -53,8 +53,18 @@ def _compiler() -> str:
     return f"works, {seconds_text(time.perf_counter() - start)} for a small program"
 
 
+def _cache() -> str:
+    from ulam.emit.object_cache import LIMIT_VARIABLE, ObjectCache
+
+    cache = ObjectCache()
+    files, size = cache.size()
+    held = f"{files} files, {size / 2**20:.1f} of at most {cache.limit / 2**20:.0f} MiB ({LIMIT_VARIABLE})"
+    return f"works, {held}, in {cache.folder}"
+
+
 EXAMINATIONS: dict[str, Callable[[], str]] = {
     "Processor": _processor,
     "C runtime": _c_runtime,
     "Compiler": _compiler,
+    "Cache": _cache,
 }

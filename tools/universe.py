@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.universe import XDSL_UNIVERSE, Universe
 
-from ulam.passes.pipelines import PASSES, pass_class
-from ulam.tools.dialects import OWN_DIALECTS, load_dialect
+from ulam.passes.pipelines import OWN_PASSES, PASSES, pass_class
+from ulam.runtime.modules.known_dialects import OWN_DIALECTS, load_dialect
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -33,7 +33,9 @@ def _pass(name: str) -> type[ModulePass]:
     return cls if shown == name else type(cls.__name__, (cls,), {"name": shown, "__doc__": cls.__doc__})
 
 
-_PASSES: dict[str, Callable[[], type[ModulePass]]] = {shown_name(name): partial(_pass, name) for name in PASSES}
+_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    shown_name(name): partial(_pass, name) for name in (*PASSES, *OWN_PASSES.names())
+}
 
 UNIVERSE = Universe(
     all_dialects={shown_name(name): partial(load_dialect, name) for name in OWN_DIALECTS},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.externals import externals_of, forms, given
 from ulam.runtime.program import compile_errors
 from ulam.tracing import face as _face  # noqa: F401 - the methods of nodes and traces
 from ulam.tracing.contexts import TraceContext
@@ -15,6 +16,7 @@ from ulam.tracing.session import TracedProgram
 from ulam.tracing.tape.recorder import Source
 
 if TYPE_CHECKING:
+    from ulam.runtime.external_functions import Externals
     from ulam.runtime.named_text import NamedText
 
 
@@ -51,21 +53,27 @@ class Functions:
         return sorted(self._program.signatures)
 
 
-def traced_program(text: str, filename: str, options: CompileOptions) -> TracedProgram:
+def traced_program(
+    text: str, filename: str, options: CompileOptions, externals: Externals | None = None
+) -> TracedProgram:
     """The functions of a program. Raises CompileError."""
     with compile_errors():
-        return TracedProgram(text, filename, options)
+        return TracedProgram(text, filename, options, externals)
 
 
 def functions(
-    source: str | os.PathLike[str] | NamedText, include_paths: Sequence[str | os.PathLike[str]] = ()
+    source: str | os.PathLike[str] | NamedText,
+    include_paths: Sequence[str | os.PathLike[str]] = (),
+    external: Mapping[str, Any] | None = None,
 ) -> Functions:
-    """The functions of a program, given as a path or as text."""
+    """The functions of a program, given as a path or as text. `external`: as of `StanModel`."""
     from ulam.runtime.arguments import read_source
 
     text, filename = read_source(source)
     paths = tuple(os.fspath(path) for path in include_paths)
-    return Functions(traced_program(text, filename, CompileOptions(0, paths)))
+    given_functions = given(external)
+    options = CompileOptions(0, paths, externals=forms(given_functions))
+    return Functions(traced_program(text, filename, options, externals_of(options, given_functions)))
 
 
 def track(

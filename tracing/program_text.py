@@ -131,7 +131,9 @@ class SourceText:
         from ulam.frontend.diagnostics import DiagnosticError
         from ulam.frontend.parse.program import parse_program
         from ulam.frontend.source import Source
+        from ulam.runtime.arguments import require_text
 
+        require_text(self.filename, "what shows a trace")
         source = Source(self.text, self.filename, include_paths=self.include_paths)
         found: list[Any] = []
         try:

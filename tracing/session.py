@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.c_library import library
+from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.errors import ArgumentError, ErrorSite, UlamError
 from ulam.runtime.interrupts import checkpoint, held
 from ulam.runtime.native import BoundData, ContextPool
@@ -44,7 +45,7 @@ from ulam.tracing.versions import RecordedRun
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import ProgramParts
-    from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.external_functions import Externals
 
 _REAL = ValueType("real")
 
@@ -85,9 +86,12 @@ class _Compiled:
 class TracedProgram:
     """The functions of a program, for tracking."""
 
-    def __init__(self, text: str, filename: str, options: CompileOptions) -> None:
+    def __init__(
+        self, text: str, filename: str, options: CompileOptions, externals: Externals | None = None
+    ) -> None:
         self.text, self.filename = text, filename
-        self._include_paths = options.include_paths
+        self._options = CompileOptions(0, options.include_paths, externals=options.externals)
+        self._externals = externals
         self._compiled: dict[tuple[Any, ...], tuple[TraceContext, _Compiled]] = {}
         self._contexts = ContextPool()
         self._recorders = RecorderPool()
@@ -96,9 +100,9 @@ class TracedProgram:
         self.signatures = self._signatures()
 
     def _module(self) -> Any:
-        from ulam.runtime.compiler import CompileOptions, Compiler
+        from ulam.runtime.compiler import Compiler
 
-        return Compiler(self.text, self.filename, CompileOptions(0, self._include_paths), shows_complex=True).module
+        return Compiler(self.text, self.filename, self._options, shows_complex=True).module
 
     def _signatures(self) -> dict[str, list[tuple[str, list[Formal]]]]:
         """Name in the source → symbol and parameters of each function of that name."""
@@ -243,7 +247,7 @@ class TracedProgram:
         unit = trace_unit(module, function, plan, entry)
         text = emit_module(unit.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
         checkpoint()
-        loaded = load_object(jit.compile_object(text, jit.ONCE, checkpoint))
+        loaded = load_object(jit.compile_object(text, jit.ONCE, checkpoint), self._externals)
         add_metadata(unit.graphs, unit.states)
         if context.timing:
             unit.graphs[ROOT].tick = library().ulam_seconds_per_tick()
@@ -251,7 +255,8 @@ class TracedProgram:
         return _Compiled(
             loaded, loaded.address("evaluate"), unit.n_slots, sites, Tables(unit.graphs), unit.ops,
             instrumented_text(unit), unit.draws,
-            OpLibrary(partial(self._in_value_form, symbol), unit.graphs, unit.ops, plan.propto, plan.jacobian),
+            OpLibrary(partial(self._in_value_form, symbol), unit.graphs, unit.ops, plan.propto, plan.jacobian,
+                      self._externals),
             choices.hooks, unit.hooked,
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from ulam.runtime.names import COMPLEX_PARTS, part_positions
 
 if TYPE_CHECKING:
     from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.external_functions import Externals
     from ulam.runtime.model import StanModel
     from ulam.runtime.names import GlobalVariable
     from ulam.runtime.optimizers.failed_evaluations import FailureTally
@@ -52,6 +53,8 @@ class TrackedModel:
         def options(self) -> CompileOptions: ...
         def bound_values(self) -> dict[str, Any]: ...
         def parameter_variables(self) -> list[GlobalVariable]: ...
+        @property
+        def externals(self) -> Externals | None: ...
         def param_unconstrain_json(self, theta_json: Mapping[str, Any]) -> FloatArray: ...
         def param_unc_names(self) -> list[str]: ...
         @cached_property
@@ -66,7 +69,7 @@ class TrackedModel:
         """The functions of the program, for tracking."""
         from ulam.tracing.functions import traced_program
 
-        return traced_program(*self.source, self.options)
+        return traced_program(*self.source, self.options, self.externals)
 
     @cached_property
     def _given(self) -> dict[str, Any]:

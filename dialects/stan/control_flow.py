@@ -9,6 +9,7 @@ SSA values carried by loops and yielded by branches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import LocationAttr, StringAttr
@@ -330,7 +331,7 @@ class WhileOp(PlainOperation):
         printer.print_string(" do")
         if self.body.block.args:
             printer.print_string(" (")
-            printer.print_list(self.body.block.args, printer.print_block_argument)
+            printer.print_list(self.body.block.args, partial(syntax.print_argument, printer))
             printer.print_string(")")
         syntax.print_body(printer, self.body)
 

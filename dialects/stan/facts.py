@@ -23,7 +23,9 @@ class PeeledAttr(Fact):
 
 @plain_attribute
 class ProfiledBlocksAttr(Fact):
-    """The kinds of blocks that are a profile region as a whole, declarations and transforms included."""
+    """The kinds of blocks that are a profile region as a whole, declarations and transforms included:
+    `#stan.profiled_blocks<["model"]>`.
+    """
 
     name = "stan.profiled_blocks"
     ON = (ProgramOp,)
@@ -36,7 +38,7 @@ class ProfiledBlocksAttr(Fact):
 
 @plain_attribute
 class UntracedAttr(Fact):
-    """The function records its calls; `function` is the symbol of the one that does not, for derivatives."""
+    """The function records its calls; `#stan.untraced<"f">` names the one that does not, for derivatives."""
 
     name = "stan.untraced"
     ON = (FuncOp,)
@@ -45,7 +47,7 @@ class UntracedAttr(Fact):
 
 @plain_attribute
 class CallNumberAttr(Fact):
-    """The number of the call in its function, in program order."""
+    """The number of the call in its function, in program order: `#stan.call_number<#builtin.int<3>>`."""
 
     name = "stan.call_number"
     ON = (CallOp,)

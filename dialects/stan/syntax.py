@@ -91,7 +91,7 @@ def print_operator(printer: Printer, op: Operation) -> None:
     if len(types) == 1:
         printer.print_attribute(types.pop())
     else:
-        printer.print_operation_type(op)
+        printer.print_function_type(op.operand_types, op.result_types)
 
 
 def parse_operator(cls: type[OpT], parser: Parser) -> OpT:
@@ -333,6 +333,13 @@ def parse_assign(cls: type[OpT], parser: Parser) -> OpT:
 
 
 # ---------------------------------------------------------------- regions
+
+
+def print_argument(printer: Printer, argument: SSAValue) -> None:
+    """An argument of a block with its type, and without a place, for which `parse_argument` has no room."""
+    printer.print_ssa_value(argument)
+    printer.print_string(": ")
+    printer.print_attribute(argument.type)
 
 
 def print_body(printer: Printer, region: Region, arguments: bool = False) -> None:

@@ -122,7 +122,7 @@ class TupleType(ParametrizedAttribute, TypeAttribute):
 
 @plain_attribute
 class VarType(ParametrizedAttribute, TypeAttribute):
-    """`!stan.var<T>`: a variable that is declared, read, assigned. Two variables never overlap."""
+    """`!stan.var<!stan.real>`: a variable that is declared, read, assigned. Two variables never overlap."""
 
     name = "stan.var"
     element: Attribute

@@ -17,6 +17,7 @@ from ulam.frontend.check.context import (
     is_data,
     is_discrete,
 )
+from ulam.frontend.check.externals import check_external_call
 from ulam.frontend.functions import definitions, higher_order, signatures
 from ulam.frontend.functions.signatures import Signature
 from ulam.frontend.functions.support import unsupported_call, unsupported_type
@@ -24,6 +25,7 @@ from ulam.frontend.functions.type_codes import arguments_of, types_of
 from ulam.frontend.promotion import promote, promotion_cost
 from ulam.frontend.stan_types import INT, REAL, ArrayType, BasicType, StanType, array_of
 from ulam.frontend.syntax import Call, CallKind, Expression, FunctionDefinition, Span
+from ulam.library import catalog
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import FunctionKind, kind_of, normalized_name
 from ulam.library.intrinsics import INTERNAL_FUNCTIONS
@@ -62,6 +64,8 @@ def apply_candidate(checker: Checker, node: Call, candidate: Candidate) -> StanT
     arguments = node.arguments
     if candidate.definition is not None:
         checker.called(candidate.definition)
+        if candidate.definition.body is None:
+            check_external_call(checker, node, candidate.definition)
     elif not checker.library_mode:
         check_supported_call(checker, signature, [argument.type for argument in arguments], node.name_span)
     for position, formal in enumerate(signature.arguments):
@@ -105,11 +109,9 @@ def cheapest_candidates(
     written = checker.functions.get(name)
     if checker.library_mode:
         return _library_mode_candidates(name, types)
-    library = [
-        Candidate(signature)
-        for signature in signatures.cheapest(name, types)
-        if _data_only_position(signature, arguments) is None
-    ]
+    # The program's own functions go before those of the same name in a library of another package.
+    known = () if written and catalog.is_of_others(name) else signatures.cheapest(name, types)
+    library = [Candidate(signature) for signature in known if _data_only_position(signature, arguments) is None]
     if not written:
         return library
     best: list[Candidate] = library

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import Enum
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 from ulam.frontend.diagnostics import Diagnostic, Note, Severity
 from ulam.frontend.functions import higher_order, signatures
@@ -15,6 +15,8 @@ from ulam.frontend.source import Source
 from ulam.frontend.spelling import nearest
 from ulam.frontend.stan_types import INT, ArrayType, BasicType, StanType, TupleType
 from ulam.frontend.syntax import AdLevel, Call, Expression, FunctionDefinition, Span, Variable
+from ulam.library import own_libraries
+from ulam.library.externals import ExternalForm
 from ulam.library.functions import FunctionKind, kind_of, named
 from ulam.library.records import record
 
@@ -57,6 +59,7 @@ class Checker:
 
     source: Source
     library_mode: bool = False
+    externals: Mapping[str, ExternalForm] = MappingProxyType({})  # those that are given, by name
     diagnostics: list[Diagnostic] = field(default_factory=list)
     symbols: dict[str, Symbol] = field(default_factory=dict)
     functions: dict[str, list[FunctionDefinition]] = field(default_factory=dict)
@@ -185,9 +188,17 @@ class Checker:
         """Stan's static rule for a variable, here."""
         return AdLevel.DATA if self.origin is Origin.GENERATED_QUANTITIES else symbol.ad_level
 
-    def is_function(self, name: str) -> bool:
-        """Whether `name` (normalised, not `_lupdf`) is a function of the user or of the library."""
-        return name in self.functions or signatures.exists(name) or higher_order.is_variadic(name)
+    def is_function(self, name: str, *, of_others: bool = True) -> bool:
+        """Whether `name` (normalised, not `_lupdf`) is a function of the user or of the library.
+
+        Without `of_others` libraries of other packages are not read for it.
+        """
+        if name in self.functions or signatures.exists(name) or higher_order.is_variadic(name):
+            return True
+        if self.library_mode or not of_others or own_libraries.found() is not None:
+            return False
+        own_libraries.read()  # libraries of other packages: nobody else has this name
+        return signatures.exists(name)
 
     def distributions(self) -> list[str]:
         """The names of all distributions, for suggestions."""

@@ -181,7 +181,7 @@ def _variable(checker: Checker, node: Variable) -> StanType:
 
 
 def _report_unknown_variable(checker: Checker, name: str, span: Span) -> None:
-    if checker.is_function(normalized_name(name)):
+    if checker.is_function(normalized_name(name), of_others=False):
         message = f"'{name}' is a function and cannot be used as a value"
         checker.error(message, span, "function-as-value", f"call it: {name}(...)")
         return

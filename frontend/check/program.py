@@ -8,6 +8,8 @@ Source: Stan Reference Manual, "Program blocks", "User-defined functions".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ulam.frontend.check.calls import signature_of
 from ulam.frontend.check.context import (
     Checker,
@@ -15,6 +17,7 @@ from ulam.frontend.check.context import (
     article,
     is_discrete,
 )
+from ulam.frontend.check.externals import check_external
 from ulam.frontend.check.statements import Flow, check_block
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Note, Severity
 from ulam.frontend.functions import higher_order, signatures
@@ -22,12 +25,17 @@ from ulam.frontend.functions.definitions import DEFINITIONS_LOCK, LibraryFunctio
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import REAL, VOID
 from ulam.frontend.syntax import BlockStatement, FunctionDefinition, Program, Span
+from ulam.library import catalog
+from ulam.library.externals import ExternalForm
 from ulam.library.functions import FunctionKind, kind_of, named
 
 
-def check_program(program: Program, source: Source) -> list[Diagnostic]:
-    """Fills the tree in place and returns the warnings; raises `DiagnosticError` with all errors found."""
-    checker = Checker(source)
+def check_program(program: Program, source: Source, externals: Sequence[ExternalForm] = ()) -> list[Diagnostic]:
+    """Fills the tree in place and returns the warnings; raises `DiagnosticError` with all errors found.
+
+    `externals`: the functions that are given, for those that the program declares without a body.
+    """
+    checker = Checker(source, externals={form.name: form for form in externals})
     for problem in source.problems:
         checker.warning(problem.message, Span(problem.start, problem.end), problem.code, problem.help)
     _warn_if_empty(checker, program)
@@ -117,9 +125,7 @@ def _register_functions(checker: Checker, definitions: list[FunctionDefinition])
     for known in checker.functions.values():
         for definition in known:
             if definition.body is None:
-                checker.error(
-                    f"'{definition.name}' is declared but not defined", definition.name_span, "undefined-function"
-                )
+                check_external(checker, definition, len(known))
 
 
 def _is_forward_declaration_of(earlier: FunctionDefinition, later: FunctionDefinition) -> bool:
@@ -137,7 +143,7 @@ def _report_redefinition(checker: Checker, definition: FunctionDefinition, previ
 
 
 def _check_against_library(checker: Checker, definition: FunctionDefinition) -> None:
-    overloads = signatures.overloads(definition.name)
+    overloads = None if catalog.is_of_others(definition.name) else signatures.overloads(definition.name)
     if overloads is None or overloads.higher_order():
         return
     exact = overloads.exact(signature_of(definition).arguments)

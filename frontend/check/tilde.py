@@ -58,7 +58,8 @@ def check_tilde(checker: Checker, node: Tilde) -> None:
 
 
 def _is_distribution(checker: Checker, name: str) -> bool:
-    return any(checker.is_function(kind.of(name)) for kind in DENSITIES)
+    names = [kind.of(name) for kind in DENSITIES]
+    return any(n in checker.functions for n in names) or any(map(checker.is_function, names))
 
 
 def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) -> Call | None:

@@ -6,6 +6,7 @@ elements of a container, and a container formal of a density, or the first of a 
 
 from __future__ import annotations
 
+import os
 from functools import cache, lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, TypeGuard
@@ -27,7 +28,8 @@ from ulam.frontend.stan_types import (
     has_complex,
     part_of,
 )
-from ulam.library import catalog, complex_functions
+from ulam.library import catalog, complex_functions, own_libraries
+from ulam.library.extension_points import ExtensionError
 from ulam.library.functions import kind_of
 from ulam.library.records import record
 
@@ -61,10 +63,30 @@ def overloads(name: str) -> tuple[LibraryFunction, ...]:
     parsed: list[LibraryFunction] = []
     for number, text in enumerate(found):
         first_line = catalog.file_text(text.file).count("\n", 0, text.offset) + 1
-        source = Source(text.text, f"library/{text.file}", first_line=first_line)
+        source = Source(text.text, _shown(text.file), first_line=first_line)
         (definition,) = parse_functions(source)
+        if definition.body is None and os.path.isabs(text.file):
+            definition.external = _external(definition, text.file)
         parsed.append(LibraryFunction(definition, source, name if number == 0 else f"{name}.{number}"))
     return tuple(parsed)
+
+
+def _shown(file: str) -> str:
+    """What messages call a file of a library."""
+    return f"library/{file}" if not os.path.isabs(file) else file
+
+
+def _external(definition: FunctionDefinition, file: str) -> str:
+    """The kernel of a function that a library of another package declares without a body."""
+    from ulam.frontend.functions.externals import ExternalProblem, declared
+
+    form = own_libraries.external_form(definition.name)
+    if form is None:
+        raise ExtensionError(f"{file}: '{definition.name}' has no body, and its library no external function for it")
+    try:
+        return declared(definition, form).kernel_name
+    except ExternalProblem as problem:
+        raise ExtensionError(f"{problem}; {problem.help}") from None
 
 
 def resolve(name: str, arguments: tuple[StanType, ...]) -> LibraryFunction | None:

@@ -79,11 +79,19 @@ class LibraryDefinitions:
     def symbol(self, name: str, arguments: Types) -> str | None:
         """The symbol of the definition that a call means; None if the conversion to loops knows the function."""
         found = self.library_symbol(name, tuple(map(stan_type, arguments)))
+        self._lower_needed()
+        return found
+
+    def add(self, name: str) -> None:
+        """Makes a function part of the program that it calls by no op: one of those that transform parameters."""
+        self._symbol_of(name, overloads(name)[0])
+        self._lower_needed()
+
+    def _lower_needed(self) -> None:
         while self._needed:
             function, symbol = self._needed.pop()
             lowering = FunctionLowering(function.source, self)
             self._append(lowering.lower_function(checked(function), symbol, library=True))
-        return found
 
     def _append(self, function: Operation) -> None:
         """Puts a function before the blocks of the program."""
@@ -98,8 +106,11 @@ class LibraryDefinitions:
 
     def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None:
         function = resolve(name, arguments)
-        if function is None or function.definition.body is None:
+        if function is None or (function.definition.body is None and function.definition.external is None):
             return None
+        return self._symbol_of(name, function)
+
+    def _symbol_of(self, name: str, function: LibraryFunction) -> str:
         key = name, tuple(dialect_type(a.type) for a in function.definition.arguments)
         symbol = self._symbols.get(key)
         if symbol is None:

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from ulam.frontend.functions.type_codes import code_of, type_of, types_of
 from ulam.frontend.promotion import promotion_cost
 from ulam.frontend.stan_types import INT, FunctionType, StanType
-from ulam.library import catalog, signature_table
+from ulam.library import catalog, own_libraries, signature_table
 from ulam.library.records import record
 
 # The library functions behind the operators, in the order in which they are tried.
@@ -103,7 +103,7 @@ def overloads(name: str) -> Overloads | None:
     """The signatures of a library function, None if there is none of this name."""
     row = signature_table.row(name)
     if row is None:
-        return _of_extension(name) if name in catalog.extensions() else None
+        return _of_extension(name) if name in catalog.extensions() or catalog.is_of_others(name) else None
     data_only, results = row
     positions = {
         int(arity): tuple(map(int, listed.split(",")))
@@ -122,7 +122,7 @@ def _of_extension(name: str) -> Overloads:
 @lru_cache(maxsize=4096)
 def exists(name: str) -> bool:
     """Whether the library has a function of this name (none of the variadic ones, see `higher_order`)."""
-    return signature_table.exists(name) or name in catalog.extensions()
+    return signature_table.exists(name) or name in catalog.extensions() or catalog.is_of_others(name)
 
 
 @cache
@@ -134,7 +134,9 @@ def stan_names() -> tuple[str, ...]:
 @cache
 def names() -> tuple[str, ...]:
     """The names of all functions; for suggestions in messages only."""
-    return (*stan_names(), *sorted(catalog.extensions() - set(stan_names())))
+    others = own_libraries.found()
+    further = catalog.extensions() | (set() if others is None else set(others.functions))
+    return (*stan_names(), *sorted(further - set(stan_names())))
 
 
 @cache

@@ -23,7 +23,7 @@ from ulam.frontend.lower.tuples import Fields, Part
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import VOID, StanType
 from ulam.frontend.syntax import ConstraintKind
-from ulam.library.constraints import CONTAINER_FAMILIES, parameter_functions, scalar_family
+from ulam.library.constraints import transform_functions
 
 _UNCHECKED = (ConstraintKind.NONE, ConstraintKind.OFFSET_MULTIPLIER)
 
@@ -39,7 +39,7 @@ class ProgramLowering:
     def __init__(self, program: syntax.Program, source: Source) -> None:
         self.program = program
         self.source = source
-        self.definitions = [f for f in program.functions if f.body is not None]
+        self.definitions = [f for f in program.functions if f.body is not None or f.external is not None]
         self._taken: set[str] = set()
         self._user_symbols = {_signature(f): self._symbol(f.name) for f in self.definitions}
         self._library_symbols: dict[LibraryFunction, str] = {}
@@ -105,7 +105,7 @@ class ProgramLowering:
 
     def library_symbol(self, name: str, arguments: tuple[StanType, ...]) -> str | None:
         function = resolve(name, arguments)
-        if function is None or function.definition.body is None:
+        if function is None or (function.definition.body is None and function.definition.external is None):
             return None  # the conversion to loops knows it
         return self._need(function, name)
 
@@ -118,16 +118,9 @@ class ProgramLowering:
 
 
 def _transform_functions(constraint: syntax.Constraint, is_parameter: bool) -> list[str]:
-    """Names of the library functions that a declared constraint needs; checks of bounds need none."""
-    kind = constraint.kind.value
-    if (family := CONTAINER_FAMILIES.get(kind)) is not None:
-        return [*parameter_functions(family)] if is_parameter else [f"{family}_check"]
-    if not is_parameter or constraint.kind is ConstraintKind.NONE:
-        return []
-    if constraint.kind is ConstraintKind.OFFSET_MULTIPLIER:
-        return parameter_functions("offset_multiplier")
-    return parameter_functions(
-        scalar_family(lower=constraint.lower is not None, upper=constraint.upper is not None))  # fmt: skip
+    """Names of the library functions that a declared constraint needs."""
+    lower, upper = constraint.lower is not None, constraint.upper is not None
+    return transform_functions(constraint.kind.value, lower=lower, upper=upper, is_parameter=is_parameter)
 
 
 def _constraints(sized: syntax.SizedType) -> Iterator[syntax.Constraint]:
@@ -160,6 +153,9 @@ class FunctionLowering(StatementLowering):
             for argument, value in zip(f.arguments, self.block.args, strict=True):
                 value.name_hint = argument.name
                 self.names[argument.name] = value
+            if f.external is not None:
+                self._external(f, f.external)
+                return
             assert f.body is not None
             self.sequence(f.body.statements)
             if not self.ended():
@@ -178,6 +174,12 @@ class FunctionLowering(StatementLowering):
             library=library,
             location=self.location(f.span),
         )
+
+    def _external(self, f: syntax.FunctionDefinition, kernel: str) -> None:
+        """The body of an external function: it hands its arguments on."""
+        arguments = self.block.args
+        call = stan.CallOp(kernel, arguments, self._result, [int(not a.data_only) for a in f.arguments])
+        self.emit(stan.ReturnOp(self.value(call, f.span)), f.span)
 
     def _end(self, f: syntax.FunctionDefinition) -> None:
         """The end of a body that does not end in a return.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.library.externals import is_external, name_in_program
 from ulam.library.kernels import DUAL_STEP, KERNELS, PULLBACKS, Kernel
 from ulam.passes.autodiff.variation import kernel_flow
+from ulam.passes.errors import NotSupportedError
 from ulam.passes.kernel_buffers import buffer_size
 
 if TYPE_CHECKING:
@@ -36,10 +38,17 @@ def kernel_tangent(mode: ForwardMode, op: rt.KernelOp) -> None:
     writer = _KernelTangent(mode, op, kernel)
     if pullback_of is None and not any(mode.tangent(buffer) is not None for buffer in sources):
         writer.clear()
+    elif is_external(name):
+        raise NotSupportedError(
+            f"second derivatives of the external function '{name_in_program(name)}' are not known: it is given with "
+            "a value and a first derivative only", op.location,
+        )  # fmt: skip
     elif mode.direction is not None:  # reverse mode follows: only kernels that have a pullback
         writer.by_kernels()
     elif kernel.tangent == "order":
         writer.of_order() if pullback_of is None else writer.linear()
+    elif kernel.tangent == "linear":
+        writer.of_first() if pullback_of is None else writer.linear()
     elif pullback_of is not None:
         writer.dual_pullback()
     elif kernel.tangent == "dual":
@@ -83,6 +92,22 @@ class _KernelTangent:
             return ()
 
         builder.for_loop(builder.i64(0), count, body)
+
+    def of_first(self) -> None:
+        """A kernel that is linear in its first argument, the only one that varies; a real tells whether that is finite.
+        """
+        out = self.mode.tangent(self.op.arguments[-1])
+        if out is None:
+            return
+        builder, tangents = self.builder, self._tangents(0)
+
+        def body(i: SSAValue, carried: Sequence[SSAValue]) -> tuple[SSAValue]:
+            term = builder.mulf(builder.f64(0.0), builder.load(tangents, i))
+            return (builder.addf(carried[0], term, reassociate=True),)
+
+        (finite,) = builder.for_loop(builder.i64(0), self._size(0), body, [builder.f64(0.0)])
+        arguments = [finite if argument.type == f64 else argument for _, argument in self.arguments]
+        self._call(self.op.function.data, [tangents, *arguments[1:-1], out], self.op)
 
     def linear(self) -> None:
         """A pullback that is linear in the adjoints and depends on nothing else that varies."""

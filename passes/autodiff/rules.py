@@ -14,8 +14,10 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.library.externals import is_external
 from ulam.library.kernels import KERNELS
 from ulam.passes.autodiff.calls import reverse_call
+from ulam.passes.autodiff.external_pullbacks import external_pullback
 from ulam.passes.autodiff.partials import SCALAR_OPS, ScalarDerivative
 
 if TYPE_CHECKING:
@@ -130,6 +132,9 @@ def _kernel(r: ReverseMode, frame: ReverseFrame, op: rt.KernelOp) -> None:
     outputs = [n for n in positions if kernel.parameters[n].kind != "in"]
     inputs = [n for n in positions if kernel.parameters[n].kind == "in"]
     if not any(r.is_active(op.arguments[n]) for n in outputs) or not any(r.is_active(op.arguments[n]) for n in inputs):
+        return
+    if is_external(op.function.data):
+        external_pullback(r, frame, op, kernel, inputs)
         return
     if kernel.pullback is None:
         r.unsupported(f"function '{op.function.data}' has no derivative yet", op)

@@ -25,7 +25,7 @@ from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.frames import Keeper, Memory, ReverseFrame, pop_record
 from ulam.passes.autodiff.rules import REVERSE
 from ulam.passes.autodiff.shadows import Shadows
-from ulam.passes.builder import BUFFER_REAL, WRAPS, Builder
+from ulam.passes.builder import BUFFER_REAL, COLD, WRAPS, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import kernel_buffers, written_buffers
 from ulam.passes.rewriting import rebuild
@@ -311,7 +311,11 @@ class ReverseMode:
             builder.emit(scf.YieldOp, ends)
         starts = [*adjoints, *(frame.adjoints.get(v, zero) for v in outer)]
         loop = builder.emit(
-            scf.ForOp, (builder.i64(0), count, builder.i64(1), *starts), [f64] * len(starts), regions=(Region(block),)
+            scf.ForOp,
+            (builder.i64(0), count, builder.i64(1), *starts),
+            [f64] * len(starts),
+            regions=(Region(block),),
+            attributes=COLD if rt.LoopAttr.is_cold(op) else None,
         )
         for v, result in zip(outer, loop.results[len(carried) :], strict=True):
             frame.adjoints[v] = result

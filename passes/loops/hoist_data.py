@@ -7,6 +7,8 @@ Only whole top-level ops move; loops with all they contain.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, f64
@@ -19,11 +21,12 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.effects import viewed, written_buffers
+from ulam.passes.loops.effects import PURE, viewed, written_buffers
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
+_BOUND_VALUES = (rt.BoundOp, rt.ConstantsOp, rt.ViewOp)
 _COSTLY = (rt.KernelOp, rt.LayoutOp, rt.SetBoundOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
 _MOVABLE_RT = (
     rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, rt.LayoutOp, rt.SetBoundOp,
@@ -40,12 +43,17 @@ class HoistData(ModulePass):
         set_slots(op, hoist_data(evaluate_of(op, self.name), slots_of(op)))
 
 
-def hoist_data(evaluate: func.FuncOp, n_slots: int) -> int:
-    """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed."""
+def hoist_data(evaluate: func.FuncOp, n_slots: int, written: Iterable[Operation] | None = None) -> int:
+    """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed.
+
+    `written`: ops of data that a pass has just written, whose memory nothing else writes: only these are looked at, and
+    what they need.
+    """
     module = evaluate.parent_op()
     assert isinstance(module, ModuleOp)
     block = evaluate.body.block
-    moved = _data_only(block)
+    moved = None if written is None else _needed_by(written, block)
+    moved = _data_only(block) if moved is None else moved
     bind_block = _earlier_bind(module)
     n_slots = _Mover(block, bind_block, moved, n_slots).run()
     bind_block.add_op(func.ReturnOp.create())
@@ -110,6 +118,25 @@ def _data_only(block: Block) -> list[Operation]:
                     candidates[owner] = False
                     changed = True
     return [op for op in block.ops if candidates[op]]
+
+
+def _needed_by(written: Iterable[Operation], block: Block) -> list[Operation] | None:
+    """These ops and all that they need, in order; None if that is more than values of what is bound, or if a check that
+    fails surely, on which they may rely, stands ahead.
+    """
+    if any(map(_surely_fails, block.ops)):
+        return None
+    found = set(written)
+    work = list(found)
+    while work:
+        for maker in _inputs(work.pop(), block) or ():
+            if maker in found:
+                continue
+            if type(maker) not in PURE and not isinstance(maker, _BOUND_VALUES):
+                return None
+            found.add(maker)
+            work.append(maker)
+    return [op for op in block.ops if op in found]
 
 
 def _surely_fails(op: Operation) -> bool:

@@ -53,17 +53,20 @@ class Binding:
         own = write.whole(len(columns.own))
         width = write.put(integer(arith.AddiOp, places.count, write.whole(len(columns.own) + 1)))
         state = write.put(rt.AllocOp(write.whole(DESIGN_STATE), _INTEGERS))
-        write.before(rt.KernelOp("design_begin", (state, own, places.count, entries, known)))
+        keeps = write.whole(int(not columns.are_few and not columns.own and not columns.chosen))
+        padded = write.whole(int(not columns.are_few))
+        begin = (state, own, places.count, entries, padded, keeps, known)
+        write.before(rt.KernelOp("design_begin", begin))
         row = write.put(rt.AllocOp(width, _REALS, zero=True))
         turns = write.put(rt.LoadOp(state, write.whole(0)))
         n, turn = new_loop(write, write.whole(0), turns)
-        again = _arm(turn, turn.compare_integers("slt", n, turn.put(rt.LoadOp(state, turn.whole(0)))))
+        again = write_arm(turn, turn.compare_integers("slt", n, turn.put(rt.LoadOp(state, turn.whole(0)))))
         inside, env = self._inside(copier, again)
         self._write_row(copier, env, inside, _Row(state, row, width, places))
         again.before(rt.KernelOp("design_turn", (state, state)))
         sizes = write.put(rt.AllocOp(write.whole(DESIGN_SIZES), _INTEGERS))
         write.before(rt.KernelOp("design_sizes", (state, sizes)))
-        outcome, groups, low, shared_size, own_size, *figures = (
+        outcome, used, groups, low, room, shared_rows, shared_size, own_size, *figures = (
             write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(DESIGN_SIZES)
         )
         slot = take_slots(_module_of(self.statement.loop), 1 + len(_FIGURES))
@@ -72,8 +75,10 @@ class Binding:
         shared = write.put(rt.AllocOp(shared_size, _REALS))
         own_rows = write.put(rt.AllocOp(own_size, _REALS))
         write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
-        is_used = write.compare_integers("eq", outcome, write.whole(0))
-        return Reduced(is_used, figures[0], groups, low, shared, own_rows, places)
+        is_used = write.compare_integers("ne", used, write.whole(0))
+        return Reduced(
+            is_used, figures[0], groups, low, room, shared_rows, shared, shared_size, own_rows, own_size, places
+        )
 
     def _known(self, copier: Copier) -> SSAValue:
         """How many rows there are, and the range of each key whose coefficients are shared ones."""
@@ -112,7 +117,7 @@ class Binding:
         """The loops and branches around a row; a writer inside, and what is known there."""
         env: Environment = {}
         for branch, arm in self._branches():
-            write, env = _arm(write, copier.value(branch.cond, env, write), arm), dict(env)
+            write, env = write_arm(write, copier.value(branch.cond, env, write), arm), dict(env)
         for loop in self.statement.around:
             env, write = copier.loop(loop, env, write)
         for term in self.square.terms:
@@ -211,7 +216,7 @@ def _module_of(op: Operation) -> ModuleOp:
     return current
 
 
-def _arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
+def write_arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
     """Writes a branch; a writer in one of its arms."""
     arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
     write.before(scf.IfOp.create(operands=[condition], regions=[Region(block) for block in arms]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import f64
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
@@ -12,11 +14,10 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.linear_binding import Binding
 from ulam.passes.loops.linear_rows import (
+    MOST_STRAIGHT,
     Copier,
     Environment,
     Leaf,
-    LinearColumns,
-    Loops,
     Reduced,
     Square,
     SquareSums,
@@ -26,27 +27,29 @@ from ulam.passes.loops.linear_rows import (
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.rewriting import applied_to, replace_uses
 
-MOST_STRAIGHT = 6
-"""So many shared coefficients are combined without loops."""
 _LARGEST_SQUARES = 1e140
 """The sum of the squares of all coefficients is less, or rows go as they are; linear_design.c has its root."""
 _REALS = rt.BufferType(f64)
 
 
-def write_layout(statement: SquareSums, top: Block) -> None:
-    """Puts a branch in the place of a nest: reduced rows if they may be used, else the nest."""
+def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
+    """Puts a branch in the place of a nest: reduced rows if they may be used, else the nest. Returned is what is to be
+    done when data are bound, which stands ahead of it.
+    """
     loop = statement.loop
     ancestor: Operation = loop
     while ancestor.parent is not top:
         parent = ancestor.parent_op()
         assert parent is not None
         ancestor = parent
+    before = ancestor.prev_op
     reduced = [Binding(statement, square, top, OpWriter(ancestor)).write() for square in statement.squares]
+    written = list(_between(before, ancestor))
     write = OpWriter(loop)
     nests = (loop, *statement.fills)
     copier = Copier(lambda value: not any(is_inside(value, nest) for nest in nests))
-    pairs = list(zip(statement.squares, reduced, strict=True))
-    ok = write.both([_guard(square, found, copier, write) for square, found in pairs])
+    evaluations = [_evaluation(square, found, copier) for square, found in zip(statement.squares, reduced, strict=True)]
+    ok = write.both([evaluation.begin(write) for evaluation in evaluations])
     then, otherwise = Block(), Block()
     branch = scf.IfOp.create(
         operands=[ok],
@@ -66,6 +69,11 @@ def write_layout(statement: SquareSums, top: Block) -> None:
             assert isinstance(op, Operation)
             op.detach()
             otherwise.insert_op_before(op, loop)
+    if not any(square.columns.own or square.columns.chosen for square in statement.squares):
+        # rows are reduced, or few of them are kept as they are, unless numbers are not finite
+        for op in ops_within(loop):
+            if isinstance(op, scf.ForOp):
+                rt.LoopAttr.of_kind("cold").put(op)
     end = scf.YieldOp.create(operands=list(loop.iter_args))
     then.add_op(end)
     inside = OpWriter(end)
@@ -73,8 +81,37 @@ def write_layout(statement: SquareSums, top: Block) -> None:
         rows = inside.put(arith.SIToFPOp.create(operands=[reduced[0].rows], result_types=[f64]))
         term = inside.real(arith.MulfOp, rows, copier.value(value, {}, inside))
         inside.before(ad.TargetAddOp(term))
-    for square, found in pairs:
-        _Evaluation(square, found, copier, inside).write()
+    for evaluation in evaluations:
+        evaluation.write(inside)
+    return written
+
+
+def _between(before: Operation | None, behind: Operation) -> Iterator[Operation]:
+    """The ops of a block behind one, or from its first one on, up to another one."""
+    assert behind.parent is not None
+    op = behind.parent.first_op if before is None else before.next_op
+    while op is not None and op is not behind:
+        yield op
+        op = op.next_op
+
+
+def _add_scaled(square: Square, value: SSAValue, copier: Copier, write: OpWriter, *, is_row: bool = False) -> None:
+    """Adds to the target what a row does; or what rows do whose squares add up to a value, in which factors that stand
+    in the square count twice.
+    """
+    is_squared = is_row
+    for op, at in reversed(square.steps):
+        if not is_row and (at == -1 or isinstance(op, rt.MathOp)):
+            is_squared = True
+            continue
+        if not is_squared and isinstance(op, arith.NegfOp):
+            continue
+        for _ in range(1 if is_squared else 2):
+            operands = [
+                value if at in (-1, n) else copier.value(operand, {}, write) for n, operand in enumerate(op.operands)
+            ]
+            value = write.put(applied_to(op, operands))
+    write.before(ad.TargetAddOp(value))
 
 
 def _leaf(leaf: Leaf, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
@@ -83,213 +120,170 @@ def _leaf(leaf: Leaf, copier: Copier, env: Environment, write: OpWriter) -> SSAV
     return found
 
 
-def _guard(square: Square, reduced: Reduced, copier: Copier, write: OpWriter) -> SSAValue:
-    """Whether all coefficients are finite, and none is so large that rows could not be."""
-    columns = square.columns
-    total = write.number(0.0)
-    env: Environment = {}
-    for leaf in columns.shared:
-        total = _plus_square(total, _leaf(leaf, copier, env, write), write)
-    for loops, leaves in columns.looped.items():
-        total = _squares_of_loops(total, loops, leaves, copier, write)
-    keys = {key: (*reduced.places.ranges[key], leaves) for key, leaves in columns.chosen.items()}
-    if columns.key is not None:
-        keys[columns.key] = reduced.low, reduced.groups, columns.own
-    for key, (low, span, leaves) in keys.items():
-        j, inside = new_loop(write, write.whole(0), span, [total])
-        env = {key: inside.put(integer(arith.AddiOp, j, low))}
-        sum_ = inside.anchor.operands[0]
-        for leaf in leaves:
-            sum_ = _plus_square(sum_, _leaf(leaf, copier, env, inside), inside)
-        total = carry(inside, sum_)
-    return write.both([reduced.used, write.compare("olt", total, _LARGEST_SQUARES)])
+def _plus(total: SSAValue | None, value: SSAValue, write: OpWriter) -> SSAValue:
+    return value if total is None else write.real(arith.AddfOp, total, value, reassociate=True)
 
 
-def _plus_square(total: SSAValue, value: SSAValue, write: OpWriter) -> SSAValue:
-    return write.real(arith.AddfOp, total, write.real(arith.MulfOp, value, value), reassociate=True)
-
-
-def _squares_of_loops(
-    total: SSAValue, loops: Loops, leaves: dict[Leaf, int], copier: Copier, write: OpWriter
-) -> SSAValue:
-    inner: Environment = {}
-    inside, writers, sum_ = write, [], total
-    for loop in loops:
-        lower, upper = copier.value(loop.lb, inner, inside), copier.value(loop.ub, inner, inside)
-        variable, inside = new_loop(inside, lower, upper, [sum_])
-        inner = {**inner, loop.body.block.args[0]: variable}
-        sum_ = inside.anchor.operands[0]
-        writers.append(inside)
-    for leaf in leaves:
-        sum_ = _plus_square(sum_, _leaf(leaf, copier, inner, inside), inside)
-    for writer in reversed(writers):
-        sum_ = carry(writer, sum_)
-    return sum_
-
-
-def _of_group(columns: LinearColumns, reduced: Reduced, j: SSAValue, write: OpWriter) -> Environment:
-    """The key of the j-th group."""
-    assert columns.key is not None
-    return {columns.key: write.put(integer(arith.AddiOp, j, reduced.low))}
+def _evaluation(square: Square, reduced: Reduced, copier: Copier) -> _StraightEvaluation | _KernelEvaluation:
+    kind = _StraightEvaluation if square.columns.are_few else _KernelEvaluation
+    return kind(square, reduced, copier)
 
 
 @record
-class _Evaluation:
-    """Writes the reduced rows of a square: what they add to the target."""
+class _StraightEvaluation:
+    """Writes what the reduced rows of a few coefficients do, and those of groups."""
 
     square: Square
     reduced: Reduced
     copier: Copier
-    write_to: OpWriter
 
-    def write(self) -> None:
+    def begin(self, write: OpWriter) -> SSAValue:
+        """Whether reduced rows may be used: all coefficients are finite, none so large that rows could not be."""
+        self._values = [_leaf(leaf, self.copier, {}, write) for leaf in self.square.columns.shared]
+        total = write.number(0.0)
+        for value in self._values:
+            total = _plus(total, write.real(arith.MulfOp, value, value), write)
+        if self.square.columns.own:
+            _, inside, mine = self._group(write, [total])
+            (sum_,) = inside.anchor.operands
+            for value in mine:
+                sum_ = _plus(sum_, inside.real(arith.MulfOp, value, value), inside)
+            total = carry(inside, sum_)
+        return write.both([self.reduced.used, write.compare("olt", total, _LARGEST_SQUARES)])
+
+    def write(self, write: OpWriter) -> None:
+        """Adds to the target what rows do."""
+        n = len(self._values) + 1
+        less = [
+            write.real(arith.SubfOp, value, self._shared(n * n + k, write)) for k, value in enumerate(self._values)
+        ]  # coefficients, less those that fit best
+        if self.square.columns.own:
+            self._write_groups(less, write)
+        if len(less) > MOST_STRAIGHT:
+            self._write_triangle(less, write)
+            return
+        total: SSAValue | None = None
+        for i in reversed(range(n)):
+            row = self._shared(i * n + n - 1, write)
+            for k in range(i, n - 1):
+                product = write.real(arith.MulfOp, self._shared(i * n + k, write), less[k])
+                row = write.real(arith.SubfOp, row, product, reassociate=True)
+            total = _plus(total, write.real(arith.MulfOp, row, row), write)
+        assert total is not None
+        _add_scaled(self.square, total, self.copier, write)
+
+    def _write_triangle(self, less: list[SSAValue], write: OpWriter) -> None:
+        """By loops, which LLVM may write out."""
+        n = len(less) + 1
+        coefficients = write.put(rt.AllocOp(write.whole(n - 1), _REALS))
+        for k, value in enumerate(less):
+            write.before(rt.StoreOp(value, coefficients, write.whole(k), initial=True))
+        i, inside = new_loop(write, write.whole(0), write.whole(n))
+        first = inside.put(integer(arith.MuliOp, i, inside.whole(n)))
+        last = inside.put(integer(arith.AddiOp, first, inside.whole(n - 1)))
+        start = inside.put(rt.LoadOp(self.reduced.shared, last))
+        k, innermost = new_loop(inside, i, inside.whole(n - 1), [start])
+        entry = innermost.put(rt.LoadOp(self.reduced.shared, innermost.put(integer(arith.AddiOp, first, k))))
+        product = innermost.real(arith.MulfOp, entry, innermost.put(rt.LoadOp(coefficients, k)))
+        (before,) = innermost.anchor.operands
+        row = carry(innermost, innermost.real(arith.SubfOp, before, product, reassociate=True))
+        _add_scaled(self.square, row, self.copier, inside, is_row=True)
+
+    def _group(self, write: OpWriter, start: Sequence[SSAValue] = ()) -> tuple[SSAValue, OpWriter, list[SSAValue]]:
+        """A loop over groups: which one it is, a writer inside, its coefficients."""
         columns = self.square.columns
-        many = columns.looped or columns.chosen or len(columns.shared) > MOST_STRAIGHT
-        values = None if many else self._values()
-        coefficients = self._buffer() if values is None else None
-        if columns.own:
-            self._write_groups(values, coefficients)
-        if values is not None:
-            self._write_straight(values)
-        else:
-            assert coefficients is not None
-            self._write_triangle(coefficients)
+        assert columns.key is not None
+        j, inside = new_loop(write, write.whole(0), self.reduced.groups, start)
+        env = {columns.key: inside.put(integer(arith.AddiOp, j, self.reduced.low))}
+        return j, inside, [_leaf(leaf, self.copier, env, inside) for leaf in columns.own]
 
-    # ------------------------------------------------------------ coefficients, less those that fit best
+    def _write_groups(self, less: list[SSAValue], write: OpWriter) -> None:
+        own, columns = len(self.square.columns.own), len(self.square.columns.own) + len(less) + 1
+        j, inside, mine = self._group(write)
+        mine = [
+            inside.real(arith.SubfOp, value, self._of_group(own * columns + p, j, inside))
+            for p, value in enumerate(mine)
+        ]
+        for p in range(own):
+            row = self._of_group((p + 1) * columns - 1, j, inside)
+            for q, value in list(enumerate([*mine, *less]))[p:]:
+                product = inside.real(arith.MulfOp, self._of_group(p * columns + q, j, inside), value)
+                row = inside.real(arith.SubfOp, row, product, reassociate=True)
+            _add_scaled(self.square, row, self.copier, inside, is_row=True)
 
-    def _values(self) -> list[SSAValue]:
-        write, columns = self.write_to, self.square.columns
-        size = len(columns.shared)
-        values: list[SSAValue] = []
-        for n, leaf in enumerate(columns.shared):
-            best = self._shared((size + 1) ** 2 + n, write)
-            values.append(write.real(arith.SubfOp, _leaf(leaf, self.copier, {}, write), best))
-        return values
+    def _of_group(self, number: int, j: SSAValue, write: OpWriter) -> SSAValue:
+        """A number of the j-th group."""
+        first = write.put(integer(arith.MuliOp, write.whole(number), self.reduced.room))
+        return write.put(rt.LoadOp(self.reduced.own, write.put(integer(arith.AddiOp, first, j))))
 
     def _shared(self, index: int, write: OpWriter) -> SSAValue:
         return write.put(rt.LoadOp(self.reduced.shared, write.whole(index)))
 
-    def _buffer(self) -> SSAValue:
-        write, columns, reduced = self.write_to, self.square.columns, self.reduced
-        found = write.put(rt.AllocOp(reduced.places.count, _REALS))
-        rows = write.put(integer(arith.AddiOp, reduced.places.count, write.whole(1)))
-        best = write.put(integer(arith.MuliOp, rows, rows))
-        for n, leaf in enumerate(columns.shared):
-            value = _leaf(leaf, self.copier, {}, write)
-            self._put_less_best(found, write.whole(n), best, value, write)
+
+@record
+class _KernelEvaluation:
+    """The same where data say how many coefficients there are: by a kernel, which is handed all of them."""
+
+    square: Square
+    reduced: Reduced
+    copier: Copier
+
+    def begin(self, write: OpWriter) -> SSAValue:
+        """Whether the sum, which is computed here, may be used."""
+        columns, reduced = self.square.columns, self.reduced
+        count, own = reduced.places.count, write.whole(len(columns.own))
+        size = write.put(integer(arith.MuliOp, own, reduced.room))
+        shared, mine = self._shared(write), self._of_groups(size, write)
+        self._sums = write.put(rt.AllocOp(write.whole(2), _REALS))
+        halves = (write.put(rt.AllocOp(count, _REALS)), write.put(rt.AllocOp(size, _REALS)))
+        sizes = (reduced.shared_size, reduced.own_size, reduced.shared_rows, count, own, reduced.room)
+        arguments = (reduced.shared, reduced.own, shared, mine, *sizes, self._sums, *halves)
+        write.before(rt.KernelOp("reduced_squares", arguments, location=self.square.steps[0][0].location))
+        squares = write.put(rt.LoadOp(self._sums, write.whole(1)))
+        return write.both([reduced.used, write.compare("olt", squares, _LARGEST_SQUARES)])
+
+    def write(self, write: OpWriter) -> None:
+        """Adds to the target what rows do."""
+        total = write.put(rt.LoadOp(self._sums, write.whole(0)))
+        _add_scaled(self.square, total, self.copier, write)
+
+    def _shared(self, write: OpWriter) -> SSAValue:
+        """The coefficients that are the same in all rows."""
+        columns, places = self.square.columns, self.reduced.places
+        found = write.put(rt.AllocOp(places.count, _REALS))
+        self._put(columns.shared, found, write.whole(0), {}, write)
         for loops, leaves in columns.looped.items():
             env: Environment = {}
             inside = write
             for loop in loops:
                 env, inside = self.copier.loop(loop, env, inside)
-            first = reduced.places.of_loops(loops, len(leaves), self.copier, env, inside)
-            for n, leaf in enumerate(leaves):
-                index = inside.put(integer(arith.AddiOp, first, inside.whole(n)))
-                self._put_less_best(found, index, best, _leaf(leaf, self.copier, env, inside), inside)
+            first = places.of_loops(loops, len(leaves), self.copier, env, inside)
+            self._put(leaves, found, first, env, inside)
         for key, leaves in columns.chosen.items():
-            low, span = reduced.places.ranges[key]
-            j, inside = new_loop(write, write.whole(0), span)
+            low, span = places.ranges[key]
+            none = write.whole(0)
+            end = arith.SelectOp.create(operands=[self.reduced.used, span, none], result_types=[i64])
+            j, inside = new_loop(write, none, write.put(end))
             env = {key: inside.put(integer(arith.AddiOp, j, low))}
-            first = reduced.places.of_key(key, j, len(leaves), inside)
-            for n, leaf in enumerate(leaves):
-                index = inside.put(integer(arith.AddiOp, first, inside.whole(n)))
-                self._put_less_best(found, index, best, _leaf(leaf, self.copier, env, inside), inside)
+            self._put(leaves, found, places.of_key(key, j, len(leaves), inside), env, inside)
         return found
 
-    def _put_less_best(
-        self, buffer: SSAValue, index: SSAValue, best: SSAValue, value: SSAValue, write: OpWriter
+    def _of_groups(self, size: SSAValue, write: OpWriter) -> SSAValue:
+        """Those of groups: one number of all groups behind the other."""
+        columns, reduced = self.square.columns, self.reduced
+        found = write.put(rt.AllocOp(size, _REALS, zero=bool(columns.own)))
+        for n, leaf in enumerate(columns.own):
+            assert columns.key is not None
+            first = write.put(integer(arith.MuliOp, write.whole(n), reduced.room))
+            j, inside = new_loop(write, write.whole(0), reduced.groups)
+            env = {columns.key: inside.put(integer(arith.AddiOp, j, reduced.low))}
+            self._put((leaf,), found, inside.put(integer(arith.AddiOp, first, j)), env, inside)
+        return found
+
+    def _put(
+        self, leaves: Iterable[Leaf], buffer: SSAValue, first: SSAValue, env: Environment, write: OpWriter
     ) -> None:
-        other = write.put(rt.LoadOp(self.reduced.shared, write.put(integer(arith.AddiOp, best, index))))
-        write.before(rt.StoreOp(write.real(arith.SubfOp, value, other), buffer, index, initial=True))
-
-    # ------------------------------------------------------------ rows
-
-    def _add(self, row: SSAValue, write: OpWriter) -> None:
-        """Adds to the target what a row with this residual does."""
-        for op, at in reversed(self.square.steps):
-            operands = [
-                row if at in (-1, n) else self.copier.value(operand, {}, write) for n, operand in enumerate(op.operands)
-            ]
-            row = write.put(applied_to(op, operands))
-        write.before(ad.TargetAddOp(row))
-
-    def _write_straight(self, values: list[SSAValue]) -> None:
-        write, n = self.write_to, len(values) + 1
-        for i in range(n):
-            row = self._shared(i * n + n - 1, write)
-            for k in range(i, n - 1):
-                row = _minus(row, self._shared(i * n + k, write), values[k], write)
-            self._add(row, write)
-
-    def _write_triangle(self, coefficients: SSAValue) -> None:
-        write, count = self.write_to, self.reduced.places.count
-        n = write.put(integer(arith.AddiOp, count, write.whole(1)))
-        i, inside = new_loop(write, write.whole(0), n)
-        first = inside.put(integer(arith.MuliOp, i, n))
-        last = inside.put(rt.LoadOp(self.reduced.shared, inside.put(integer(arith.AddiOp, first, count))))
-        k, innermost = new_loop(inside, i, count, [last])
-        entry = innermost.put(rt.LoadOp(self.reduced.shared, innermost.put(integer(arith.AddiOp, first, k))))
-        value = innermost.put(rt.LoadOp(coefficients, k))
-        row = carry(innermost, _minus(innermost.anchor.operands[0], entry, value, innermost))
-        self._add(row, inside)
-
-    def _write_groups(self, values: list[SSAValue] | None, coefficients: SSAValue | None) -> None:
-        write, columns, reduced = self.write_to, self.square.columns, self.reduced
-        own = len(columns.own)
-        width = write.put(integer(arith.AddiOp, reduced.places.count, write.whole(own + 1)))
-        best = write.put(integer(arith.MuliOp, width, write.whole(own)))
-        rests = None if coefficients is None else self._rests(coefficients, width)
-        j, inside = new_loop(write, write.whole(0), reduced.groups)
-        env = _of_group(columns, reduced, j, inside)
-        mine: list[SSAValue] = []
-        for p, leaf in enumerate(columns.own):
-            at = inside.put(integer(arith.AddiOp, best, inside.whole(p)))
-            mine.append(
-                inside.real(arith.SubfOp, _leaf(leaf, self.copier, env, inside), self._of_group(at, j, inside))
-            )
-        for p in range(own):
-            first = inside.put(integer(arith.MuliOp, width, inside.whole(p)))
-            end = inside.put(integer(arith.AddiOp, width, inside.whole(-1)))
-            row = self._of_group(inside.put(integer(arith.AddiOp, first, end)), j, inside)
-            for q in range(p, own):
-                row = _minus(row, self._of_group(_plus(first, q, inside), j, inside), mine[q], inside)
-            first = _plus(first, own, inside)
-            if values is not None:
-                for k, value in enumerate(values):
-                    row = _minus(row, self._of_group(_plus(first, k, inside), j, inside), value, inside)
-            else:
-                assert rests is not None
-                at = inside.put(integer(arith.MuliOp, inside.whole(p), reduced.groups))
-                at = inside.put(integer(arith.AddiOp, at, j))
-                row = inside.real(arith.SubfOp, row, inside.put(rt.LoadOp(rests, at)), reassociate=True)
-            self._add(row, inside)
-
-    def _rests(self, coefficients: SSAValue, width: SSAValue) -> SSAValue:
-        """What shared coefficients make of the rows of groups: those of a number in all groups side by side."""
-        write, reduced, own = self.write_to, self.reduced, len(self.square.columns.own)
-        size = write.put(integer(arith.MuliOp, reduced.groups, write.whole(own)))
-        rests = write.put(rt.AllocOp(size, _REALS, zero=True))
-        k, outer = new_loop(write, write.whole(0), reduced.places.count)
-        value = outer.put(rt.LoadOp(coefficients, k))
-        for p in range(own):
-            first = outer.put(integer(arith.MuliOp, width, outer.whole(p)))
-            first = outer.put(integer(arith.AddiOp, _plus(first, own, outer), k))
-            j, inside = new_loop(outer, outer.whole(0), reduced.groups)
-            to = inside.put(integer(arith.MuliOp, inside.whole(p), reduced.groups))
-            to = inside.put(integer(arith.AddiOp, to, j))
-            product = inside.real(arith.MulfOp, self._of_group(first, j, inside), value)
-            inside.before(ad.AccumulateOp(rests, to, product))
-        return rests
-
-    def _of_group(self, index: SSAValue, j: SSAValue, write: OpWriter) -> SSAValue:
-        """A number of the j-th group."""
-        first = write.put(integer(arith.MuliOp, index, self.reduced.groups))
-        return write.put(rt.LoadOp(self.reduced.own, write.put(integer(arith.AddiOp, first, j))))
-
-
-def _plus(index: SSAValue, by: int, write: OpWriter) -> SSAValue:
-    return write.put(integer(arith.AddiOp, index, write.whole(by)))
-
-
-def _minus(row: SSAValue, a: SSAValue, b: SSAValue, write: OpWriter) -> SSAValue:
-    return write.real(arith.SubfOp, row, write.real(arith.MulfOp, a, b), reassociate=True)
+        for n, leaf in enumerate(leaves):
+            index = write.put(integer(arith.AddiOp, first, write.whole(n))) if n else first
+            value = _leaf(leaf, self.copier, dict(env), write)
+            write.before(rt.StoreOp(value, buffer, index, initial=True))

@@ -29,8 +29,9 @@ from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
+from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums
-from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
 
@@ -48,7 +49,7 @@ class LinearLayouts(TellingPass):
     def changes(self, module: ModuleOp) -> bool:
         function = evaluate_of(module, self.name)
         slices = DataSlices()
-        changed = False
+        written: list[Operation] = []
         for loop in list(_outermost(function.body.block, slices)):
             found = _statement(loop, slices)
             if found is None:
@@ -59,9 +60,10 @@ class LinearLayouts(TellingPass):
             if isinstance(found, SquareSums):
                 from ulam.passes.loops.linear_evaluation import write_layout  # seldom needed
 
-                write_layout(found, function.body.block)
-                changed = True
-        return changed
+                written += write_layout(found, function.body.block)
+        if written:
+            set_slots(module, hoist_data(function, slots_of(module), written))
+        return bool(written)
 
 
 def _outermost(block: Block, slices: DataSlices) -> list[scf.ForOp]:
@@ -207,9 +209,7 @@ class _Flags:
         if isinstance(op, arith.ExtUIOp):
             negation = op.input.owner
             return (
-                isinstance(negation, arith.XOrIOp)
-                and known_constant(negation.rhs) == 1
-                and self._holds(negation.lhs)
+                isinstance(negation, arith.XOrIOp) and known_constant(negation.rhs) == 1 and self._holds(negation.lhs)
             )
         return isinstance(op, scf.ForOp) and is_inside(value, self.nest.outer) and self.are_kept(op)
 

@@ -13,6 +13,8 @@ from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.rewriting import applied_to
 
+MOST_STRAIGHT = 6
+"""So many shared coefficients are combined without memory."""
 Leaf = tuple[SSAValue, ...]
 Loops = tuple[scf.ForOp, ...]
 Environment = dict[SSAValue, SSAValue]
@@ -48,6 +50,12 @@ class LinearColumns:
             found.key = max(found.chosen, key=lambda key: len(found.chosen[key]))
             found.own = found.chosen.pop(found.key)
         return found if found.shared or found.looped or found.own else "it has no coefficients"
+
+    @property
+    def are_few(self) -> bool:
+        """Whether the shared ones are combined without a kernel: where the program says how many there are. Those of
+        groups add to each row of these."""
+        return not (self.looped or self.chosen or (self.own and len(self.shared) > MOST_STRAIGHT))
 
 
 @record
@@ -145,10 +153,16 @@ class Reduced:
 
     used: SSAValue
     rows: SSAValue
+    """How many there were."""
     groups: SSAValue
     low: SSAValue
+    room: SSAValue
+    """For so many groups."""
+    shared_rows: SSAValue
     shared: SSAValue
+    shared_size: SSAValue
     own: SSAValue
+    own_size: SSAValue
     places: Places
 
 
@@ -179,4 +193,3 @@ class Places:
     def _behind(self, what: Loops | SSAValue, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
         first = write.put(integer(arith.MuliOp, at, write.whole(leaves)))
         return write.put(integer(arith.AddiOp, first, self.starts[what]))
-

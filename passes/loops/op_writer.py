@@ -26,6 +26,7 @@ class OpWriter:
 
     def __init__(self, before: Operation) -> None:
         self._before = before
+        self._wholes: dict[int, SSAValue] = {}
 
     @staticmethod
     def behind(value: SSAValue) -> OpWriter:
@@ -60,8 +61,10 @@ class OpWriter:
         return self.put(cls.create(operands=(a, b), result_types=(f64,), properties=properties))
 
     def whole(self, value: int) -> SSAValue:
-        """A constant integer."""
-        return self.put(constant(value, i64))
+        """A constant integer, written once."""
+        if value not in self._wholes:
+            self._wholes[value] = self.put(constant(value, i64))
+        return self._wholes[value]
 
     def compare_integers(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """Whether an integer is as compared with another one."""

@@ -14,13 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ulam.dialects import ad, rt
+from ulam.dialects import rt
+from ulam.dialects.kept_buffers import keeps_buffer
 
-_OUTLIVES: dict[type[Operation], slice] = {ad.KeepOp: slice(2, 3), ad.PushOp: slice(None), rt.StoreOp: slice(1)}
-"""Op by which a buffer may outlive the iteration, and the operands by which it does.
-
-Not calls: a function hands buffers on in what it returns, and nowhere else.
-"""
 _MARK = rt.MarkType()
 
 
@@ -63,10 +59,10 @@ def _visit(block: Block, gives_back: bool) -> tuple[bool, bool]:
             takes = takes or "stack" not in op.properties
         elif cls is func.CallOp:
             takes = takes or _any_buffer(op.results)
-        elif cls in _OUTLIVES:
-            outlives = outlives or _any_buffer(op.operands[_OUTLIVES[cls]])
         elif cls is rt.ReleaseOp:
             released = True
+        else:
+            outlives = outlives or keeps_buffer(op)
         op = op.next_op
     end = block.last_op
     if gives_back and takes and not outlives and not released and end is not None and not _any_buffer(end.operands):

@@ -61,25 +61,29 @@ class UniqueRows(TellingPass):
         if must_be_precise(module):
             return False
         evaluate = evaluate_of(module, self.name)
-        done = [op for op in list(evaluate.body.block.ops) if isinstance(op, scf.ForOp) and _change(op, module)]
-        if done:
-            set_slots(module, hoist_data(evaluate, slots_of(module)))
-        return bool(done)
+        written: list[Operation] = []
+        for op in list(evaluate.body.block.ops):
+            if isinstance(op, scf.ForOp):
+                written += _change(op, module)
+        if written:
+            set_slots(module, hoist_data(evaluate, slots_of(module), written))
+        return bool(written)
 
 
-def _change(loop: scf.ForOp, module: ModuleOp) -> bool:
-    """Whether a loop has become one over rows that differ."""
+def _change(loop: scf.ForOp, module: ModuleOp) -> list[Operation]:
+    """Makes a loop one over rows that differ; what is to be done when data are bound, nothing if the loop stays."""
     if rt.LoopAttr.is_cold(loop):
-        return False
+        return []
     try:
         rows = LoopOverRows(loop)
         _find_worth(rows)
     except NoRows as why:
         remark_on(UniqueRows.name, loop, f"equal rows are not looked for: {why}", done=False)
-        return False
-    _Weighted(rows, module).write()
+        return []
+    weighted = _Weighted(rows, module)
+    weighted.write()
     remark_on(UniqueRows.name, loop, "equal rows are looked for when data are bound", done=True)
-    return True
+    return weighted.before
 
 
 def _find_worth(rows: LoopOverRows) -> None:
@@ -141,6 +145,7 @@ class _Weighted:
     module: ModuleOp
     before: list[Operation] = field(default_factory=list[Operation])
     """What stands in front of the loop, and will be done when data are bound."""
+    numbers: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
     def write(self) -> None:
         loop = self.rows.loop
@@ -179,7 +184,9 @@ class _Weighted:
         copy.operands = [loop.lb, end, loop.step, *loop.results]
 
     def _number(self, value: int) -> SSAValue:
-        return self._put(constant(value, i64))
+        if value not in self.numbers:
+            self.numbers[value] = self._put(constant(value, i64))
+        return self.numbers[value]
 
     def _integer(self, cls: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
         return self._put(integer(cls, a, b))

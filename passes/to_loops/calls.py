@@ -6,12 +6,14 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.derivatives import has_primitive
+from ulam.library.externals import is_external
 from ulam.library.functions import kind_of
 from ulam.library.requirements import PRIMITIVE_REQUIREMENTS, REQUIREMENTS
 from ulam.passes.analysis.call_context import body_drops_constants
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.callbacks import capture
 from ulam.passes.to_loops.densities import density, vectorized_function
+from ulam.passes.to_loops.externals import call_external
 from ulam.passes.to_loops.inlining import actual_argument, as_formal, effective_autodiff, inline, is_unnormalized
 from ulam.passes.to_loops.kernels import INTRINSICS
 from ulam.passes.to_loops.lowering import Lowering, all_scalar, handles, is_density
@@ -158,6 +160,8 @@ def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
     """A function that the lowering knows itself, or a scalar primitive, element-wise in containers."""
     name = op.callee.data
     arguments = [low.value(a) for a in op.arguments]
+    if is_external(name):
+        return call_external(low, op, arguments)
     if (intrinsic := INTRINSICS.get(name)) is not None and (
         result := intrinsic(low, op, arguments)
     ) is not NotImplemented:

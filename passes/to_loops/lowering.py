@@ -160,6 +160,7 @@ class Lowering:
         self.jacobian: SSAValue | None = None  # i1: whether jacobian adjustments count
         self.deferred: set[SSAValue] = set()  # reals that are written where they are added to the target
         self.ranges: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # loop variable (i64) → its first and last value
+        self.piece_slot = 0  # the bound slot that has the table of pieces
         self.globals_checked = False  # whether sizes of global variables were checked when data were bound
         self.current: Operation | None = None  # the op that is being lowered
         self.templates: dict[stan.FuncOp, Template] = {}  # density functions taken apart

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp, i32
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
@@ -18,6 +18,7 @@ from ulam.passes.complex_types import part_number, whole_name
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import draws
 from ulam.passes.loops.unit_modules import noted_layouts
+from ulam.passes.pieces import PIECE_FUNCTION
 from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.values import element_type, rank_of
@@ -70,6 +71,8 @@ class ProgramParts:
     """The recursive functions of the unit that is being lowered."""
     templates: dict[stan.FuncOp, Template] = field(default_factory=dict["stan.FuncOp", "Template"])
     """Density functions taken apart, for all units."""
+    piece_slot: int = 0
+    """The bound slot that says where the table of pieces is (`passes/pieces.py`)."""
     is_bound: bool = False
     """Whether the unit that is being lowered runs with data that were checked, for which all sizes were."""
 
@@ -106,6 +109,11 @@ class LoweredUnit:
         return noted_layouts(self.module)
 
 
+def program_of(module: ModuleOp) -> stan.ProgramOp:
+    """The program of a module."""
+    return next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
+
+
 def take_apart(program: stan.ProgramOp) -> ProgramParts:
     """Functions, blocks and global variables of a program."""
     result = ProgramParts(program.sym_name.data, {}, {})
@@ -128,7 +136,14 @@ def take_apart(program: stan.ProgramOp) -> ProgramParts:
             if not isinstance(op, stan.DeclareOp | stan.ParameterOp) or "local" in op.properties:
                 continue
             result.add_globals(kind, op)
+    if "model" in result.blocks and any(_calls_pieces(op) for op in result.blocks["model"].ops):
+        result.piece_slot = result.n_slots
+        result.n_slots += 1
     return result
+
+
+def _calls_pieces(op: Operation) -> bool:
+    return isinstance(op, stan.CallOp) and op.callee.data == PIECE_FUNCTION
 
 
 # ---------------------------------------------------------------- metadata

@@ -29,10 +29,14 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes
         operand = condition.operand
         if not isinstance(operand, ArgumentReference) and subject.type == i32 and abs(operand) == float("inf"):
             continue
-        bound = arguments[operand.position] if isinstance(operand, ArgumentReference) else builder.f64(operand)
+        bound = _bound(low, operand, arguments)
         if condition.comparison == "near":
             distance = builder.math("fabs", builder.subf(builder.to_real(subject), builder.to_real(bound)))
             ok = builder.cmpf("ole", distance, builder.f64(CONSTRAINT_TOLERANCE))
+        elif condition.comparison == "above_or_fractional":
+            x = builder.to_real(subject)
+            fractional = builder.cmpf("une", x, builder.math("floor", x))
+            ok = builder.either(builder.cmpf(predicates["gt"], x, builder.to_real(bound)), fractional)
         elif subject.type == i32 and (
             bound.type == i32 or builder.known.get(bound, 0.5) == int(builder.known.get(bound, 0))
         ):
@@ -46,6 +50,14 @@ def holds(low: Lowering, name: str, arguments: Sequence[SSAValue], *, nan_passes
             return builder.i1(True)
         return builder.cmpf("ord", subject, subject)
     return result
+
+
+def _bound(low: Lowering, operand: float | ArgumentReference, arguments: Sequence[SSAValue]) -> SSAValue:
+    """The other side of a comparison."""
+    if not isinstance(operand, ArgumentReference):
+        return low.builder.f64(operand)
+    bound = arguments[operand.position]
+    return low.builder.addf(low.builder.to_real(bound), low.builder.f64(operand.plus)) if operand.plus else bound
 
 
 def check_requirement(low: Lowering, op: stan.CallOp, arguments: Sequence[SSAValue], position: SSAValue | None) -> None:
@@ -67,11 +79,11 @@ def check_primitive(
     arguments: Sequence[SSAValue],
     position: int,
     requirement: str,
-    others: Sequence[float],
+    others: Sequence[float | ArgumentReference],
     location: LocationAttr | None,
 ) -> None:
     """What Stan demands of an argument of a primitive that the program itself calls."""
-    values = [arguments[position], *(low.builder.f64(other) for other in others)]
+    values = [arguments[position], *(_bound(low, other, arguments) for other in others)]
     ok = holds(low, requirement, values, nan_passes=name not in NAN_IS_REFUSED)
     subject = _SUBJECTS[len(arguments)][position]
     message = f"{name}: {subject} is {{0}}, but {REQUIREMENTS[requirement].phrase}"

@@ -27,7 +27,14 @@ from ulam.library.statuses import FATAL
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, MOST_SIZE, Builder
 from ulam.passes.complex_types import whole_name
 from ulam.passes.loops.thread_target import target_as_value
-from ulam.passes.to_loops import callbacks, indexing, operators, printing, statements  # noqa: F401  (register handlers)
+from ulam.passes.to_loops import (  # noqa: F401  (register handlers)
+    callbacks,
+    indexing,
+    operators,
+    piece_calls,
+    printing,
+    statements,
+)
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)
 from ulam.passes.to_loops.int_ranges import int_ranges
 from ulam.passes.to_loops.lowering import CheckSite, Holder, Lowering, Storage
@@ -92,6 +99,7 @@ class FunctionWriter:
         self.low.globals = _Globals(self._bound_global)
         self.low.profiles = program.profiles if program.profiled else None
         self.low.templates = program.templates
+        self.low.piece_slot = program.piece_slot
         self.low.globals_checked = program.is_bound
         self.ranges = int_ranges(program) if program.is_bound else {}
         self.prepares = prepares

@@ -52,6 +52,8 @@ class PromoteVariables(ModulePass):
 def run_on(op: Operation) -> None:
     """Promotes the variables of all functions and blocks at or below `op`."""
     for body in bodies(op):
+        if any(isinstance(inner, stan.DefineOp) for inner in body.body.block.ops):
+            continue  # its variables are values by now
         if isinstance(body, stan.FuncOp):
             _Promoter(sees_globals=False).run(body)
         elif body.kind.data not in _KEPT_BLOCKS:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -27,12 +29,19 @@ def line_costs(fit: SampleFit) -> LineProfile | str:
         return "The program has no parameters, so there is no log density to measure."
     if not fit.n_chains or not fit.n_draws:
         return "There is no draw at which the log density could be measured."
+    return sampled(lambda: fit.model.with_lines, partial(_point, fit), SECONDS)
+
+
+def sampled(
+    load: Callable[[], StanModel], point: Callable[[StanModel], npt.NDArray[Any]], seconds: float
+) -> LineProfile | str:
+    """The profile of gradients of a model at a point, by line; or a sentence that says why there is none."""
     from ulam.runtime.profiling.line_profile import sample_lines
 
     try:
         with open(os.devnull, "w") as sink, terminal.programs_print_to(sink):  # it would print many times over
-            model = fit.model.with_lines
-            found = sample_lines(model, _point(fit, model), seconds=SECONDS)
+            model = load()
+            found = sample_lines(model, point(model), seconds=seconds)
     except (Interrupted, TimeLimit):
         raise
     except (UlamError, ValueError, OSError) as error:

@@ -5,16 +5,14 @@ Nothing of it is fetched: there are no fonts, images or scripts of elsewhere, an
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator
-from hashlib import sha256
-from importlib.resources import files
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ulam.runtime.html_report import figures
+from ulam.runtime.html_report.document import document
 from ulam.runtime.html_report.selection import Quantity, Shown
 from ulam.runtime.html_report.tables import (
     chain_table,
@@ -42,9 +40,6 @@ SIGNS = {GOOD: ("✓", "passed"), CARE: ("!", "with care"), BAD: ("✕", "failed
 NAMED_ELEMENTS = 20
 """Elements that a problem lists."""
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'"
-"""Nothing may be fetched and no script but the page's own runs, whatever stands in it."""
-
 Section = tuple[str, str, str]
 """The id of a section, its heading, its contents."""
 
@@ -59,23 +54,8 @@ def page(fit: SampleFit, costs: LineProfile | str, *, title: str, rows: int | No
         f"{content}\n</section>"
         for name, heading, content in sections
     )
-    style, script = (f"\n{_resource(name)}" for name in ("page.css", "page.js"))
-    policy = POLICY.format(b64encode(sha256(script.encode()).digest()).decode())
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{markup(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<a class="skip" href="#content">To the contents</a>\n<header class="top">\n{_head(fit, title)}'
-        f'<nav class="parts" aria-label="Parts of the report">{links}</nav>\n</header>\n'
-        f'<main id="content">\n{body}\n</main>\n<footer>Written by <code>ulam report</code>. This file is complete: '
-        f"it needs no other, and no network.</footer>\n<script>{script}</script>\n</body>\n</html>\n"
-    )
-
-
-def _resource(name: str) -> str:
-    return files("ulam.runtime.html_report").joinpath(name).read_text(encoding="utf-8")
+    head = f'{_head(fit, title)}<nav class="parts" aria-label="Parts of the report">{links}</nav>\n'
+    return document(title, head, body, written_by="ulam report", styles=("page.css",), script="page.js")
 
 
 # ---------------------------------------------------------------- the headline

@@ -195,7 +195,7 @@ def _listing(lines: Sequence[tuple[str, int, str, LineRow | None]], has_costs: b
     is_comment = False
     body: list[str] = []
     for _, number, text, row in lines:
-        shown, is_comment = _coloured(text, is_comment)
+        shown, is_comment = coloured_line(text, is_comment)
         cost = ""
         hot = ""
         if has_costs:
@@ -215,7 +215,7 @@ def _listing(lines: Sequence[tuple[str, int, str, LineRow | None]], has_costs: b
     )
 
 
-def _coloured(text: str, is_comment: bool) -> tuple[str, bool]:
+def coloured_line(text: str, is_comment: bool) -> tuple[str, bool]:
     """A line with its comments faint and the names of blocks strong; whether a comment goes on in the next one."""
     parts: list[str] = []
     if not is_comment and (block := _BLOCK.match(text)):

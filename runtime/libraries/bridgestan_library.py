@@ -15,8 +15,9 @@ import re
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache as memoize
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -38,8 +39,9 @@ LINK = "ulam_bridgestan_link"
 class InProcessLibrary:
     """A program as a library. Lives as long as the process: nobody knows who has opened it."""
 
-    def __init__(self, code: ProgramCode, lines: list[str], key: str) -> None:
+    def __init__(self, code: ProgramCode, whole: Callable[[], ProgramCode], lines: list[str], key: str) -> None:
         self._code = code
+        self._whole = whole
         self._lock = threading.RLock()
         self._filled: set[str] = set()
         self.tables = ProgramTables(code.metadata(), info_text(lines), self._load)
@@ -69,6 +71,8 @@ class InProcessLibrary:
             if name in self._filled:
                 return
             compiled, loaded = self._code.unit(name)
+            if compiled.pieces:  # what runs without Python calls no pieces
+                compiled, loaded = self._whole().unit(name)
             kind = UNITS[name]
             self.tables.fill(name, compiled, {entry: loaded.address(kind.symbol(entry)) for entry in entries(kind)})
             self._filled.add(name)
@@ -98,10 +102,14 @@ def library_of(
     with _lock:
         found = _libraries.get(key)
         if found is None:
-            if code is None:
-                code = ProgramCode((CachedCompiler if cache else Compiler)(text, filename, options))
-            lines = [*version_lines(), f"Optimization level: {options.opt_level}"]
-            found = _libraries[key] = InProcessLibrary(code, lines, key)
+
+            @memoize
+            def whole() -> ProgramCode:
+                kind = CachedCompiler if cache else Compiler
+                return ProgramCode(kind(text, filename, replace(options, pieces=False)))
+
+            lines = [*version_lines(), options.about_level]
+            found = _libraries[key] = InProcessLibrary(whole() if code is None else code, whole, lines, key)
         return os.fspath(found.path)
 
 
@@ -126,7 +134,7 @@ def shim_path() -> Path:
     raise ImportError("the library of BridgeStan's functions is not built: install the package with `pip install .`")
 
 
-@cache
+@memoize
 def _folder() -> Path:
     """A folder of this process for its copies, that others cannot write to. It goes when the process ends."""
     folder, owner = tempfile.mkdtemp(prefix="ulam-libraries-"), os.getpid()

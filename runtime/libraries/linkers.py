@@ -104,20 +104,23 @@ def link(
     roots: Sequence[str],
     output: Path,
     linker: str | None = None,
+    libraries: Sequence[Path] = (),
 ) -> None:
     """Writes the library `output`, which shows `exports` (patterns) and nothing else. Raises BuildError.
 
-    `roots`: symbols that are taken out of archives even if no object wants them.
+    `libraries`: shared libraries that it needs, which are looked for where they are now. `roots`: symbols that are
+    taken out of archives even if no object wants them.
     """
     found, command = available_linker(linker)
     with tempfile.NamedTemporaryFile("w", suffix=".map") as script:
         script.write(f"{{ global: {' '.join(f'{name};' for name in exports)} local: *; }};\n")
         script.flush()
         options = [*OPTIONS, f"--version-script={script.name}", *(f"--undefined={name}" for name in roots)]
+        options += [f"-rpath={folder}" for folder in dict.fromkeys(path.parent for path in libraries)]
         words = [*command, *found.first, "-shared", "-o", str(output)]
         for option in options:
             words += [*found.before, option]
-        words += [*map(str, objects), *map(str, archives), *c_library_files()]
+        words += [*map(str, objects), *map(str, archives), *map(str, libraries), *c_library_files()]
         try:
             done = subprocess.run(words, capture_output=True, text=True, errors="replace")
         except OSError as error:

@@ -102,6 +102,8 @@ class ProgramTables:
             units=self.units,
         )
         self._kept: list[Any] = [variables]
+        self.filled: set[str] = set()
+        """Names of the units that were entered."""
         if load is not None:
             self.program.load = LoadUnit(load)
 
@@ -119,6 +121,7 @@ class ProgramTables:
             setattr(unit, entry, address)
         unit.n_slots, unit.n_sites, unit.sites = compiled.n_slots, len(sites), sites
         unit.draws = compiled.draws
+        self.filled.add(name)
 
 
 def _variable(variable: GlobalVariable) -> ProgramVariable:
@@ -181,13 +184,13 @@ def info_text(lines: Iterable[str]) -> str:
 
 
 def llvm_module(tables: ProgramTables) -> str:
-    """The tables as a module that has them under `TABLES`. All units must have been filled.
+    """The tables as a module that has them under `TABLES`. Units that were not filled are not in the library.
 
     Their functions are symbols, `UnitKind.symbol`, to be found by the linker.
     """
     symbols: dict[tuple[int, str], str] = {}
     for unit, kind in zip(tables.units, UNITS.values(), strict=True):
-        for entry in entries(kind):
+        for entry in entries(kind) if kind.name in tables.filled else ():
             symbols[ctypes.addressof(unit), entry] = f'@"{kind.symbol(entry)}"'
     writer = _Constants(symbols)
     type_, value = writer.constant(tables.program)
@@ -212,9 +215,10 @@ class _Constants:
             if symbol is not None:
                 parts.append(("ptr", symbol))
             elif kind in (ctypes.c_int32, ctypes.c_int64):
-                # of a library all units are there
-                loaded = 1 if isinstance(structure, ProgramUnit) and name == "loaded" else value
-                parts.append((f"i{8 * ctypes.sizeof(kind)}", str(loaded)))
+                if isinstance(structure, ProgramUnit) and name == "loaded":  # what is there has functions
+                    address = ctypes.addressof(structure)
+                    value = int(any((address, entry) in self._symbols for entry in ("evaluate", "prepare")))
+                parts.append((f"i{8 * ctypes.sizeof(kind)}", str(value)))
             elif kind is ctypes.c_char_p:
                 parts.append(("ptr", self._text(value)))
             elif issubclass(kind, ctypes.Array):

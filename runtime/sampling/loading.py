@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ulam.library.externals import ExternalForm
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import SPECIAL_NUMBERS, Values
 from ulam.runtime.errors import DataError
@@ -173,6 +174,10 @@ def recipe_of(record: Mapping[str, Any], arrays: Mapping[str, Array]) -> Recipe:
     known = {each.name for each in fields(CompileOptions)}
     options = {name: value for name, value in record["options"].items() if name in known}
     options["include_paths"] = tuple(options.get("include_paths", ()))
+    options["externals"] = tuple(
+        ExternalForm(name, has_pullback, tuple(shape), identity)
+        for name, has_pullback, shape, identity in options.get("externals", ())
+    )
     data = {name: _with_numbers(value) for name, value in record["data"].items()}
     data |= {name.removeprefix("data/"): array for name, array in arrays.items() if name.startswith("data/")}
     values = Values(record["data_name"], data, record["data_is_json"])

@@ -108,7 +108,7 @@ def program_of(model: Source) -> Recipe:
         recipe = replace(model.recipe, cache=True)
     else:
         text, filename = read_source(model)
-        recipe = Recipe(text, filename, Values("data", {}, False), 1, True, CompileOptions(), True)
+        recipe = Recipe(text, filename, Values("data", {}, False), 1, True, CompileOptions(pieces=True), True)
     text = with_includes(recipe.text, recipe.filename, recipe.options.include_paths)
     recipe = replace(recipe, text=text, options=replace(recipe.options, include_paths=()))
     if not isinstance(model, StanModel):

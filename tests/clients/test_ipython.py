@@ -54,7 +54,7 @@ def test_data_on_the_line(shell: Any) -> None:
         ("bad --data", PROGRAM, "--data EXPR"),
         ("3x", PROGRAM, "a name of Python, found '3x'"),
         ("", PROGRAM, "NAME"),
-        ("bad -O 7", PROGRAM, "invalid choice: 7"),
+        ("bad -O 7", PROGRAM, "opt_level must be an int from 0 to 4"),
     ],
 )
 def test_mistakes_are_shown_where_they_are(shell: Any, capsys: Any, line: str, program: str, told: str) -> None:

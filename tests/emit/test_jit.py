@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from textwrap import dedent
 
 import emission
 import pytest
@@ -173,3 +174,34 @@ def test_what_checks_and_copies_once_is_not_optimised() -> None:
         compiler = Compiler(program)
         assert chosen(compiler.llvm_text("setup"), jit.ONCE) is expected
         assert chosen(compiler.llvm_text("gradient_propto"), jit.HOT) is jit.HOT
+
+
+def test_parts_of_a_vector_a_known_distance_apart_are_widened() -> None:
+    """Adjoints of two vectors of parameters lie so; how many iterations there are is loaded."""
+    text = dedent("""
+    define void @evaluate(ptr noalias %counts, ptr noalias %x, ptr noalias %theta) {
+    entry:
+      %n = load i64, ptr %counts
+      br label %for
+    for:
+      %i = phi i64 [ 0, %entry ], [ %next, %body ]
+      %more = icmp slt i64 %i, %n
+      br i1 %more, label %body, label %end
+    body:
+      %from = getelementptr inbounds double, ptr %x, i64 %i
+      %v = load double, ptr %from
+      %first = getelementptr inbounds double, ptr %theta, i64 %i
+      %other = getelementptr inbounds double, ptr %first, i64 85
+      %a = load double, ptr %first
+      %c = fadd double %a, %v
+      store double %c, ptr %first
+      %b = load double, ptr %other
+      %d = fadd double %b, %v
+      store double %d, ptr %other
+      %next = add nsw i64 %i, 1
+      br label %for
+    end:
+      ret void
+    }
+    """)
+    assert " x double>" in jit.optimized_text(text)

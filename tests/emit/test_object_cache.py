@@ -257,3 +257,23 @@ def test_where_no_file_can_be_locked_nobody_waits(cache: ObjectCache, monkeypatc
     monkeypatch.setattr("fcntl.flock", no_locks)
     with cache.alone(KEY, lambda: pytest.fail("waited")):
         pass
+
+
+def test_the_limit_is_chosen_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ULAM_CACHE_LIMIT", "1")
+    cache = ObjectCache(tmp_path / "cache")
+    for key in "abcd":
+        cache.put(key, {}, {"f": bytes(400_000)})
+    assert (cache.limit, cache.size()[0]) == (1 << 20, 2)
+    monkeypatch.setenv("ULAM_CACHE_LIMIT", "much")
+    with pytest.raises(CacheFolderError, match="should be a number of MiB"):
+        ObjectCache(tmp_path / "cache")
+
+
+def test_the_folder_is_gone_through_for_some_entries(tmp_path: Path) -> None:
+    """Each process may write few entries: which ones look after the others is told by their keys."""
+    folder = tmp_path / "cache"
+    for number in range(256):
+        key = cache_key(source=str(number), cpu="", features="")
+        ObjectCache(folder, limit=100_000).put(key, {}, {"f": bytes(1_000)})
+    assert ObjectCache(folder).size()[1] <= 200_000

@@ -28,6 +28,7 @@ from ulam.runtime import c_library
 LIBRARY = Path(catalog.__file__).parent
 FILES = sorted(LIBRARY.glob("*.stan"))
 CALL = re.compile(r"\b(\w+)\s*\(")
+COMPARISONS = {"gt", "ge", "lt", "le", "eq", "near", "above_or_fractional"}
 
 
 # ---------------------------------------------------------------- definitions
@@ -97,7 +98,7 @@ def test_requirements_are_well_formed() -> None:
         positions = {int(p) for p in re.findall(r"\{(\d)\}", requirement.phrase)}
         used = {c.operand.position for c in requirement.conditions if isinstance(c.operand, ArgumentReference)}
         assert used <= positions, name
-        assert all(c.comparison in ("gt", "ge", "lt", "le", "eq", "near") for c in requirement.conditions)
+        assert {c.comparison for c in requirement.conditions} <= COMPARISONS
 
 
 def test_requirements_of_primitives_name_primitives() -> None:

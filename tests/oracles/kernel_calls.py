@@ -183,5 +183,28 @@ for _r, _t, _n in ((1, 1, 1), (3, 4, 2), (2, 3, 4)):
          random(6, _n), positive_definite(7, _n)],
         {"r": _r, "t": _t, "n": _n},
     )  # fmt: skip
+
+
+def reduced_rows(rows: int, shared: int) -> Floats:
+    """As runtime/c/reduced_rows.h has them: a triangle of as many rows as it has columns, else any rows."""
+    width = (shared + 8) // 8 * 8
+    found, best = np.zeros((rows, width)), np.zeros((1, width))
+    found[:, : shared + 1], best[0, :shared] = random(8, rows, shared + 1), random(9, shared)
+    if rows != shared + 1:
+        return np.concatenate([found, best]).ravel()
+    found = np.triu(found)
+    columns = np.zeros((rows, width))
+    columns[:, :rows] = found[:, :rows].T
+    return np.concatenate([found, best, *([columns] if width <= 16 else [])]).ravel()
+
+
+for _rows, _shared, _own in ((4, 3, 2), (13, 12, 0), (8, 7, 1), (5, 9, 0), (22, 21, 1), (30, 21, 0)):
+    _tables = [reduced_rows(_rows, _shared), random(3, 16 * _own * (_own + _shared + 2))]
+    _case(
+        "reduced_squares",
+        [*_tables, random(4, _shared), random(5, 16 * _own)],
+        {"s": _tables[0].size, "t": _tables[1].size, "rows": _rows, "shared": _shared, "own": _own, "groups": 16},
+        np.zeros_like, np.zeros_like, np.asarray, np.asarray,
+    )  # fmt: skip
 _case("sort_asc", [np.array([3.0, 1.0, 2.0])], {"n": 3})
 _case("sort_desc", [np.array([3.0, 1.0, 2.0])], {"n": 3})

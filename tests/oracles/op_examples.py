@@ -3,17 +3,21 @@
 import re
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import IRDLOperation
 
 from ulam.dialects.ad import AD
 from ulam.dialects.rt import RT
 from ulam.dialects.stan import STAN
 from ulam.dialects.trace import TRACE
-from ulam.tools.mlir_parser import LocatingParser
-from ulam.tools.stan_opt import _context
-from ulam.tools.verification import verify
+from ulam.runtime.modules.mlir_parser import LocatingParser
+from ulam.runtime.modules.reading import program_context
+from ulam.runtime.modules.verification import verify
 
 OPS = [op for dialect in (STAN, RT, AD, TRACE) for op in dialect.operations]
+ATTRIBUTES = [
+    cls for dialect in (STAN, RT, AD, TRACE) for cls in dialect.attributes if issubclass(cls, ParametrizedAttribute)
+]
 _EXAMPLE = re.compile(r"```mlir\n(.*?)```", re.DOTALL)
 LOW = (
     "func.func @example(%y: !rt.buf<f64>, %z: !rt.buf<f64>, %i: i64, %n: i64, %x: f64, %ok: i1) {{\n{}\nfunc.return\n}}"
@@ -45,6 +49,10 @@ def example_of(op: type[IRDLOperation]) -> str:
 
 
 def parsed(text: str) -> ModuleOp:
-    module = LocatingParser(_context(False), text, "example.mlir").parse_module()
+    module = LocatingParser(program_context(), text, "example.mlir").parse_module()
     verify(module)
     return module
+
+
+def parsed_attribute(text: str) -> Attribute:
+    return LocatingParser(program_context(), text, "example.mlir").parse_attribute()

@@ -178,6 +178,7 @@ class UnitInC:
     sites: list[dict[str, Any]]
     n_slots: int = 5
     draws: bool = False
+    pieces: tuple[()] = ()
     layouts: tuple[Any, ...] = ()
 
 
@@ -206,7 +207,8 @@ def _library(name: str) -> bytes:
 
 
 class Loaded:
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, externals: object = None) -> None:
+        del externals
         with tempfile.NamedTemporaryFile(suffix=".so") as file:
             file.write(code)
             file.flush()

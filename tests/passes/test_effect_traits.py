@@ -192,8 +192,8 @@ def _check(monkeypatch: pytest.MonkeyPatch, text: Any, data: Any, point: Sequenc
         changed.append(str(unit.module) != before)
         return unit
 
-    def finish_unit(unit: LoweredUnit, *arguments: Any, layouts: bool) -> None:
-        finish(unit, *arguments, layouts=layouts)
+    def finish_unit(unit: LoweredUnit, *arguments: Any, **options: Any) -> None:
+        finish(unit, *arguments, **options)
         _upstream(unit.module)
 
     with monkeypatch.context() as patch:

@@ -11,7 +11,7 @@ from ulam.passes.lowering_pipeline import begin_unit, finish_unit, to_value_form
 from ulam.passes.pipelines import PASSES, parse_pipeline, run_pipeline
 from ulam.passes.units import UNITS
 from ulam.runtime.compiler import CompileOptions, Compiler
-from ulam.tools.verification import verify
+from ulam.runtime.modules.verification import verify
 
 PROGRAM = """functions {
   real f(real x, int n) {

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ import ulam
 from ulam.passes import lowering_pipeline, verify_facts
 from ulam.passes.to_loops.programs import LoweredUnit
 from ulam.passes.verify_dominance import run_on as verify_dominance
-from ulam.tools.dialects import DIALECTS, load_dialect
+from ulam.runtime.modules.known_dialects import DIALECTS, load_dialect
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MLIR_OPT = shutil.which("mlir-opt-19")
@@ -71,9 +72,9 @@ def test_units_after_passes_of_mlir(program: Path, opt_level: int, monkeypatch: 
     finish = lowering_pipeline.finish_unit
 
     def finish_elsewhere(
-        unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None, *, layouts: bool = True
+        unit: LoweredUnit, opt_level: int, between: Callable[[], None] | None = None, **options: Any
     ) -> None:
-        finish(unit, opt_level, between, layouts=layouts)
+        finish(unit, opt_level, between, **options)
         before = generic_text(unit.module)
         unit.module = through_mlir_opt(unit.module)
         if generic_text(unit.module) != before:

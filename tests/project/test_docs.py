@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ulam.frontend.functions.signatures import Overloads
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 COMMANDS = {"stan-opt": "ulam.tools.stan_opt", "ulam": "ulam.tools.ulam_main"}
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -179,11 +179,34 @@ def test_every_pass_of_a_level_has_its_example() -> None:
     assert lists.passes() <= named | {"specialize-data"}
 
 
-@pytest.mark.parametrize("script", ["list_optimizers", "list_commands", "list_structure"])
+@pytest.mark.parametrize("script", ["list_optimizers", "list_commands", "list_structure", "list_api"])
 def test_tables_are_current(script: str) -> None:
     lists = _script(script)
     document = lists.DOCUMENT.read_text(encoding="utf-8")
     assert lists.updated(document) == document, f"run python docs/{script}.py"
+
+
+@pytest.mark.parametrize("script", ["list_dialects", pytest.param("list_passes", marks=pytest.mark.slow)])
+def test_pages_are_current(script: str) -> None:
+    for page, text in _script(script).pages().items():
+        assert page.read_text(encoding="utf-8") == text, f"run python docs/{script}.py"
+
+
+def test_every_pass_has_its_entry() -> None:
+    """That examples are what `stan-opt` prints takes longer to find out: see `test_pages_are_current`."""
+    from ulam.passes.pipeline_order import requires
+    from ulam.passes.pipelines import PASSES
+
+    page = (ROOT / "docs" / "passes.md").read_text(encoding="utf-8")
+    entries = dict(re.findall(r"^### `([\w-]+)`\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
+    assert set(entries) == set(PASSES), "run python docs/list_passes.py"
+    for name, entry in entries.items():
+        before = re.search(r"Needs before it: (.*?)\. In", entry, re.DOTALL)
+        assert before is not None and re.findall(r"`([\w-]+)`", before[1]) == list(requires(name)), name
+        (test,) = re.findall(r"\(\.\./(tests/filecheck/[^)]*)\)", entry)
+        code = [line.strip() for line in (ROOT / test).read_text(encoding="utf-8").splitlines()]
+        shown = FENCE.findall(entry)[-2 if "\nbecomes\n" in entry else -1][2]
+        assert {line.strip() for line in shown.splitlines()} <= {"...", "", *code}, f"{name}: run docs/list_passes.py"
 
 
 def test_defaults_of_the_command_are_those_of_the_optimizers() -> None:
@@ -278,10 +301,10 @@ def test_every_listed_function_can_be_called(part: int) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_and_paths_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
+    outside = FENCE.sub("", text)
+    for target in re.findall(r"\]\(([^)#]+)\)", outside):
         if not target.startswith("http"):
             assert (document.parent / target).exists(), target
-    outside = FENCE.sub("", text)
     folders = "api|benchmarks|dialects|docs|emit|examples|frontend|library|passes|runtime|tests|tools|tracing"
     for path in re.findall(rf"`((?:{folders})/[\w./-]*)`", outside):
         assert (ROOT / path).exists() or "NAME" in path, path

@@ -77,10 +77,11 @@ def test_import_from_another_folder(tmp_path: Path) -> None:
 
 
 def test_links_of_the_editable_installation() -> None:
-    """Every folder of the mapping, and every module of `api`, is linked: what is imported is the checkout."""
+    """Every folder of the mapping, and every file of `api`, is linked: what is imported is the checkout."""
     links = {path.name: path.resolve() for path in (ROOT / "editable" / "ulam").iterdir() if path.is_symlink()}
     folders = {package.removeprefix("ulam."): ROOT / folder for package, folder in FOLDERS.items() if package != "ulam"}
-    assert links == {**folders, **{path.name: path for path in (ROOT / FOLDERS["ulam"]).glob("*.py")}}
+    files = {path.name: path for path in (ROOT / FOLDERS["ulam"]).iterdir() if path.suffix in (".py", ".typed")}
+    assert links == {**folders, **files}
 
 
 def test_types_are_checked_in_every_folder() -> None:

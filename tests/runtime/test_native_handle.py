@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.native_handle import FATAL_ERROR, REJECTED, WRONG_SIZE, NativeHandle
+from ulam.runtime.c_library import library_path
+from ulam.runtime.native_handle import FATAL_ERROR, GONE, REJECTED, WRONG_SIZE, NativeHandle
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -179,3 +180,153 @@ def test_prints_go_to_standard_output(capfd: pytest.CaptureFixture[str]) -> None
     capfd.readouterr()
     assert call(handle, [0.5])[0] == 0
     assert capfd.readouterr().out == "x is 0.5\n"
+
+
+# ---------------------------------------------------------------- the other functions
+
+
+def test_value_alone(model: ulam.StanModel) -> None:
+    handle, lp = model.native_handle(jacobian=False), ctypes.c_double(np.nan)
+    for x, expected in (([0.3, -0.2], 0), ([11.0, 0.0], REJECTED), ([-11.0, 0.0], FATAL_ERROR)):
+        point = np.array(x)
+        status = handle.value_function(2, point.ctypes.data, None, ctypes.addressof(lp), handle.user_data)
+        assert status == expected
+        if not status:
+            assert lp.value == model.log_density(point, jacobian=False)
+
+
+def test_products_with_the_hessian(model: ulam.StanModel) -> None:
+    handle, lp = model.native_handle(), ctypes.c_double(np.nan)
+    x, v, product, gradient = np.array([0.3, -0.2]), np.array([2.0, -1.0]), np.empty(2), np.empty(2)
+    arrays = [array.ctypes.data for array in (x, v, product, gradient)]
+    assert handle.product_function(2, *arrays, ctypes.addressof(lp), handle.user_data) == 0
+    assert (product == model.log_density_hessian_vector_product(x, v)[1]).all()
+    assert lp.value == pytest.approx(model.log_density(x)) and np.allclose(gradient, model.log_density_gradient(x)[1])
+
+
+def test_many_points(model: ulam.StanModel) -> None:
+    """Points that are refused are infinite, without a gradient; a fatal error ends the call."""
+    handle = model.native_handle()
+    points = np.array([[0.3, -0.2], [11.0, 0.0], [1.0, 1.0]])
+    lp, gradients = np.full(3, np.nan), np.full((3, 2), np.nan)
+
+    def run(n: int) -> int:
+        arrays = (points.ctypes.data, gradients.ctypes.data, lp.ctypes.data)
+        return handle.batch_function(3, n, *arrays, handle.user_data)
+
+    assert run(2) == 0 and run(3) == WRONG_SIZE
+    for k in (0, 2):
+        value, gradient = model.log_density_gradient(points[k])
+        assert lp[k] == value and (gradients[k] == gradient).all()
+    assert lp[1] == -np.inf and (gradients[1] == 0).all()
+    points[1, 0] = -11
+    assert run(2) == FATAL_ERROR
+
+
+def test_tickets(model: ulam.StanModel) -> None:
+    """A ticket is the handle's as long as that is there, and nobody's afterwards."""
+    native = ctypes.CDLL(str(library_path()))
+    native.ulam_native_by_ticket.argtypes = [ctypes.c_int64, ctypes.c_size_t, *[ctypes.c_void_p] * 3]
+    x, gradient, lp = np.array([0.3, -0.2]), np.empty(2), ctypes.c_double()
+
+    def run(ticket: int) -> int:
+        return native.ulam_native_by_ticket(ticket, 2, x.ctypes.data, gradient.ctypes.data, ctypes.addressof(lp))
+
+    handles = [model.native_handle() for _ in range(300)]
+    tickets = [handle.ticket for handle in handles]
+    assert len(set(tickets)) == 300 and handles[7].ticket == tickets[7]
+    assert {run(ticket) for ticket in tickets} == {0} and lp.value == model.log_density_gradient(x)[0]
+    del handles[100:200]
+    assert {run(ticket) for ticket in tickets[100:200]} == {GONE} and run(tickets[99]) == run(tickets[200]) == 0
+    again = model.native_handle()
+    assert again.ticket not in tickets and run(again.ticket) == 0 and run(tickets[100]) == GONE
+    assert {run(ticket) for ticket in (0, -1, 12345, 2**63 - 1, -(2**63))} == {GONE}
+
+
+def test_a_handle_waits_for_calls_by_ticket(model: ulam.StanModel) -> None:
+    """Freed while other threads call with its ticket: each call has the value, or finds nobody."""
+    native = ctypes.CDLL(str(library_path()))
+    native.ulam_native_by_ticket.argtypes = [ctypes.c_int64, ctypes.c_size_t, *[ctypes.c_void_p] * 3]
+    x = np.array([0.3, -0.2])
+    expected = model.log_density_gradient(x)[0]
+
+    def call_until_gone(ticket: int) -> bool:
+        gradient, lp = np.empty(2), ctypes.c_double()
+        for _ in range(100_000):
+            lp.value = 0
+            arguments = (x.ctypes.data, gradient.ctypes.data, ctypes.addressof(lp))
+            if (status := native.ulam_native_by_ticket(ticket, 2, *arguments)) == GONE:
+                return True
+            if status or lp.value != expected:
+                return False
+        return False
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            handle = model.native_handle()
+            calls = [pool.submit(call_until_gone, handle.ticket) for _ in range(4)]
+            del handle
+            assert all(each.result() for each in calls)
+
+
+# ---------------------------------------------------------------- XLA's frames
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t), ("extensions", ctypes.c_void_p), ("type", ctypes.c_int32),
+        ("data", ctypes.c_void_p), ("rank", ctypes.c_int64), ("dims", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def test_frames_that_are_not_of_this_log_density(model: ulam.StanModel) -> None:
+    """What XLA hands over is compared with the model: other types, sizes and tickets are errors, never written to."""
+    native = ctypes.CDLL(str(library_path()))
+    handle, told = model.native_handle(), []
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+    def new_error(arguments: Any) -> int:
+        told.append(ctypes.string_at(arguments[2]).decode())
+        return 1
+
+    functions = (ctypes.c_uint64 * 7)(56, 0, 24, 0, 3 << 32, 0, ctypes.cast(new_error, ctypes.c_void_p).value or 0)
+
+    def run(shape: tuple[int, ...], ticket: int, kind: int = 12, results: int = 2, size: int = 168) -> int | None:
+        x, gradient, lp = np.full(shape, 0.5), np.full(shape, np.nan), np.full(shape[:-1], np.nan)
+        kept: list[Any] = []
+
+        def buffers(arrays: list[Any]) -> tuple[int, int]:
+            made = []
+            for array in arrays:
+                dims = (ctypes.c_int64 * array.ndim)(*array.shape)
+                made.append(_Buffer(48, None, kind, array.ctypes.data, array.ndim, ctypes.addressof(dims)))
+                kept.append(dims)
+            items = (ctypes.c_void_p * len(made))(*map(ctypes.addressof, made))
+            kinds = (ctypes.c_int32 * len(made))(*[1] * len(made))
+            kept.extend([made, items, kinds])
+            return ctypes.addressof(kinds), ctypes.addressof(items)
+
+        number = ctypes.c_int64(ticket)
+        scalar = (ctypes.c_uint64 * 2)(5, ctypes.addressof(number))
+        attribute, kinds = (ctypes.c_void_p * 1)(ctypes.addressof(scalar)), (ctypes.c_int32 * 1)(3)
+        frame = (ctypes.c_uint64 * 21)(
+            size, 0, ctypes.addressof(functions), 0, 3,
+            40, 0, 1, *buffers([x]), 40, 0, results, *buffers([lp, gradient]),
+            48, 0, 1, ctypes.addressof(kinds), 0, ctypes.addressof(attribute),
+        )  # fmt: skip
+        native.ulam_xla_gradient.restype = ctypes.c_void_p
+        error = native.ulam_xla_gradient(ctypes.byref(frame))
+        if error is None:
+            value, slope = model.log_density_gradient(np.full(2, 0.5))
+            assert (lp == value).all() and (gradient == slope).all()
+        else:
+            assert np.isnan(gradient).all() and np.isnan(lp).all()
+        return error
+
+    for shape in ((2,), (5, 2), (2, 3, 2), (0, 2)):
+        assert run(shape, handle.ticket) is None
+    for shape in ((3,), (2, 1), (5, 3)):
+        assert run(shape, handle.ticket) and "not the arguments" in told[-1]
+    assert run((2,), handle.ticket, kind=11) and run((2,), handle.ticket, results=1)
+    assert run((2,), handle.ticket + 1) and "keep a reference" in told[-1]
+    assert run((2,), handle.ticket, size=80) and "another interface" in told[-1]

@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
-import sys
 import threading
-import time
-import traceback
-from collections.abc import Callable
 
 import numpy as np
 import pytest
+from forks import in_child
 
 import ulam
 
@@ -28,29 +24,6 @@ PROGRAM = "parameters { vector[3] x; } model { x ~ normal(0, 1); }"
 LONG = "parameters { real x; } model { real s = 0; for (k in 1:1000000) s += exp(-s * x); x ~ normal(s, 1); }"
 SHORT = {"chains": 2, "warmup": 50, "draws": 20, "progress": False}
 POINT = [0.5, -1.0, 2.0]
-SECONDS = 60.0
-
-
-def in_child(work: Callable[[], bool]) -> bool:
-    """Whether `work` is true in a child of fork, and ends."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if work() else 2
-        except BaseException:
-            traceback.print_exc(file=sys.stderr)
-        finally:
-            os._exit(status)
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
 
 
 @pytest.fixture(scope="module")

@@ -231,6 +231,6 @@ def test_bench_of_data(capsys: Capture) -> None:
 @pytest.mark.usefixtures("files")
 def test_bench_needs_another_version(capsys: Capture) -> None:
     assert bench("a.stan") == 2
-    assert "give another version by --vs, --vs-data or --vs-opt-level" in capsys.readouterr().err
+    assert "give another version by --vs, --vs-data, --vs-opt-level or --vs-passes" in capsys.readouterr().err
     assert bench("a.stan", "--vs", "nowhere.stan") == 1
     assert "nowhere.stan" in capsys.readouterr().err

@@ -42,6 +42,7 @@ MINIMAL: dict[str, list[str]] = {
     "log-density": ["--data", DATA, "--unconstrained", "0.5"],
     "trace": ["--data", DATA, "--density", "--unconstrained", "0.5"],
     "explain": ["--data", DATA, "--unconstrained", "0.5"],
+    "explain-compile": ["--data", DATA, "--opt-level", "0"],
     "build": ["--opt-level", "0"],
     "check": [],
     "info": [],

@@ -12,8 +12,8 @@ import pytest
 from xdsl.universe import XDSL_UNIVERSE, Universe
 
 from ulam.passes.pipelines import PASSES, pass_class
+from ulam.runtime.modules.known_dialects import OWN_DIALECTS
 from ulam.tools import stan_opt
-from ulam.tools.dialects import OWN_DIALECTS
 from ulam.tools.universe import UNIVERSE, shown_name
 
 ROOT = Path(__file__).resolve().parents[2]

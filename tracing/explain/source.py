@@ -14,6 +14,7 @@ from ulam.frontend import syntax
 from ulam.frontend.diagnostics import excerpt
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
+from ulam.runtime.arguments import require_text
 from ulam.tracing.explain.parts import QuotedStatement
 from ulam.tracing.instrument.graph import Place
 from ulam.tracing.program_text import SourceText
@@ -37,6 +38,7 @@ class ProgramText:
     """A parsed program, looked up by place."""
 
     def __init__(self, text: SourceText) -> None:
+        require_text(text.filename, "an explanation")
         self.source = Source(text.text, text.filename, include_paths=text.include_paths)
         self._program = parse_program(self.source)
         self._statements: dict[_Spot, list[Written]] = {}

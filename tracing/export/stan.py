@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ulam.library.functions import FunctionKind, kind_of
+from ulam.runtime.arguments import require_text
 from ulam.runtime.errors import ArgumentError
 from ulam.tracing.export.graph import Spans, check_whole, top_of, written
 from ulam.tracing.export.stan_expressions import (
@@ -145,6 +146,7 @@ class _Writer:
         trace = self.call.trace
         if not self.calls_functions:
             return
+        require_text(trace.source.filename, "a trace as Stan")
         source = Source(trace.source.text, trace.source.filename, include_paths=trace.source.include_paths)
         defined = parse_program(source).functions
         if any(function.name in self.calls_functions for function in defined):

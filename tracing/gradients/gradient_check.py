@@ -135,7 +135,7 @@ def _of_density(trace: Trace, density: Density, rtol: float) -> tuple[GradientCh
     theta = as_point(trace, [o.value for o, p in zip(trace.root.operands, parameters, strict=True) if not p.data])
     options = {"propto": density.propto, "jacobian": density.jacobian}
     written = density.model.as_written
-    models = {"level 0": written, f"level {density.model.options.opt_level}": density.model}
+    models = {"level 0": written, density.model.options.level_text: density.model}
     compiled = {name: model.log_density_gradient(theta, **options)[1] for name, model in models.items()}
     check = GradientCheck(density.model.param_unc_names(), tape, compiled, None, rtol)
     check.point, check.values = theta, {"tape": trace.root.value}

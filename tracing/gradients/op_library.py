@@ -32,6 +32,7 @@ from ulam.tracing.tape.values import MISSING, Digest, from_elements
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import ProgramParts
+    from ulam.runtime.external_functions import Externals
     from ulam.runtime.native import Generator
     from ulam.tracing.instrument.op_functions import OpFunction, OpFunctions, OpModule
 
@@ -45,7 +46,7 @@ class NoDerivative(UlamError):
 class _Loaded:
     """Functions of one kind (values or pullbacks) in the process."""
 
-    def __init__(self, module: OpModule) -> None:
+    def __init__(self, module: OpModule, externals: Externals | None) -> None:
         from ulam.emit import jit
         from ulam.emit.llvm_module import emit_module
         from ulam.emit.llvm_text import EmitOptions
@@ -53,7 +54,7 @@ class _Loaded:
         self.failed = module.failed
         self.sites = [ErrorSite.from_metadata(asdict(site)) for site in module.sites]
         text = emit_module(module.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
-        self._object = load_object(jit.compile_object(text, jit.ONCE))
+        self._object = load_object(jit.compile_object(text, jit.ONCE), externals)
         self._entries: dict[str, int] = {}
 
     def entry(self, symbol: str) -> int:
@@ -121,7 +122,9 @@ class OpLibrary:
         ops: Mapping[str, Mapping[int, Any]],
         propto: bool = False,
         jacobian: bool = True,
+        externals: Externals | None = None,
     ) -> None:
+        self._externals = externals
         self._make_program = program
         self._graphs, self._ops = graphs, ops
         self._propto, self._jacobian = propto, jacobian
@@ -275,7 +278,7 @@ class OpLibrary:
             setting = Setting(self._propto, self._jacobian)
 
             def make() -> _Loaded:
-                return _Loaded(lower(self._lowerable(), functions, setting))
+                return _Loaded(lower(self._lowerable(), functions, setting), self._externals)
 
             self._loaded[kind] = _compiled(make)
         return self._loaded[kind]

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Operation
 
 from ulam.dialects import stan, trace
 from ulam.frontend.functions.signatures import overloads
+from ulam.library.externals import name_in_program
 from ulam.tracing.instrument.graph import Place, ValueType
 
 # ---------------------------------------------------------------- literals that stand for reals
@@ -76,7 +77,7 @@ def name_of(op: Operation, names: Mapping[str, str]) -> tuple[str, str, bool]:
     `names`: of functions in the source, by symbol.
     """
     if isinstance(op, stan.CallOp):
-        symbol = op.callee.data
+        symbol = name_in_program(op.callee.data)
         return "call", names.get(symbol, symbol) if op.user is not None else symbol, False
     if isinstance(op, stan.PrintOp):
         return "special", op.kind.data, False

@@ -1,20 +1,21 @@
 // RUN: stan-opt -p linear-layouts,verify-dominance --split-input-file %s | filecheck %s
 
-// Rows are handed over, by data alone; a branch has the reduced rows, or the loop.
+// A branch has the reduced rows, or the loop; rows are handed over by data alone, when these are bound.
 // CHECK-LABEL: @evaluate
+// CHECK:      [[OK:%.*]] = arith.andi
+// CHECK-NEXT: scf.if [[OK]] {
+// CHECK-NOT:  scf.for
+// CHECK:      ad.target_add
+// CHECK-NOT:  ad.target_add
+// CHECK:      } else {
+// CHECK-NEXT: scf.for
+// CHECK:      rt.loop = #rt.loop<cold>
+// CHECK-LABEL: @bind
 // CHECK:      rt.kernel design_begin
 // CHECK:      rt.kernel design_row
 // CHECK:      rt.kernel design_turn
 // CHECK:      rt.layout "reduced rows" slot 3 outcome {{.*}} figures ["rows", "groups", "coefficients", "bytes"]
 // CHECK:      rt.kernel design_tables
-// CHECK:      [[OK:%.*]] = arith.andi
-// CHECK-NEXT: scf.if [[OK]] {
-// CHECK-NOT:  scf.for
-// CHECK:      ad.target_add
-// CHECK:      ad.target_add
-// CHECK-NOT:  ad.target_add
-// CHECK:      } else {
-// CHECK-NEXT: scf.for
 builtin.module attributes {rt.slots = #rt.slots<3>} {
   func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
     %n = rt.bound 0 : i64

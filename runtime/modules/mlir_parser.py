@@ -8,6 +8,8 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
+_UNKNOWN = "is not registered"
+
 
 class LocatingParser(Parser):
     """See above. `first_line` is that of the text in its file."""
@@ -18,13 +20,19 @@ class LocatingParser(Parser):
         self._text = text
         self._line = first_line
         self._start = 0  # of the line
+        self._placed: list[ParseError] = []
 
     def parse_operation(self) -> Operation:
         span = self._current_token.span
         location = self._location(span.start)
         try:
             op = super().parse_operation()
-        except (DiagnosticException, ParseError):
+        except ParseError as error:
+            if error.msg.endswith(_UNKNOWN) and error not in self._placed:
+                error = ParseError(span, error.msg)  # xDSL tells what follows
+            self._placed.append(error)
+            raise error from None
+        except DiagnosticException:
             raise
         except Exception as error:  # formats that xDSL reads trust that counts and classes fit
             raise ParseError(span, f"no such operation: {error}") from error

@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from ulam.dialects import ad, rt, stan
 from ulam.dialects.plain_operation import PlainOperation
 from ulam.dialects.walk import ops_within
+from ulam.library.externals import external_function, is_external
 from ulam.passes import verify_dominance, verify_facts
 
 if TYPE_CHECKING:
@@ -138,6 +139,8 @@ def _verify_call(op: Operation, functions: dict[str, stan.FuncOp]) -> None:
     symbol = name if op.user is not None else op.definition.data if op.definition is not None else None
     if symbol is not None:
         _verify_signature(op, functions, symbol)
+    elif is_external(name):
+        _verify_external_call(op)
     elif op.callback is None:
         _verify_library_call(op)
 
@@ -153,6 +156,22 @@ def _verify_signature(op: stan.CallOp, functions: dict[str, stan.FuncOp], symbol
     if list(formals) != actuals or list(results) != found:
         raise VerifyException(
             f"'{symbol}' is a function ({_texts(formals)}) -> ({_texts(results)}), "
+            f"called as ({_texts(actuals)}) -> ({_texts(found)})"
+        )
+
+
+def _verify_external_call(op: stan.CallOp) -> None:
+    """A call of an external function has the types that the kernel's name tells."""
+    from ulam.frontend.functions.type_codes import type_of
+    from ulam.frontend.lower.builder import dialect_type
+
+    function = external_function(op.callee.data)
+    formals = [dialect_type(type_of(a.code)) for a in function.arguments]
+    result = [dialect_type(type_of(function.result.code))]
+    actuals, found = [o.type for o in op.operands], [r.type for r in op.results]
+    if formals != actuals or result != found:
+        raise VerifyException(
+            f"'{function.name}' is an external function ({_texts(formals)}) -> {_texts(result)}, "
             f"called as ({_texts(actuals)}) -> ({_texts(found)})"
         )
 

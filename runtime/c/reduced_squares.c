@@ -1,0 +1,219 @@
+/* The sum of the squares of the rows that linear_design.c has reduced, and half of its gradient, in one pass.
+ *
+ * Shared rows are as in reduced_rows.h: coefficients, y, zeros. Rows of groups have the same number in all groups side
+ * by side, `groups` of them, a multiple of LANES. Coefficients come as they are; those that fit best, from which rows are
+ * counted, stand behind the rows. Without tables there is nothing to add up. */
+#include "dense.h"
+#include "reduced_rows.h"
+
+enum { NARROW = 32 };
+
+#ifdef ULAM_DUAL
+#define CLONES
+typedef struct {
+  number at[LANES];
+} lanes;
+#define ALL(expression)                               \
+  for (int l = 0; l < LANES; ++l) a.at[l] = expression; \
+  return a
+static inline lanes times(lanes a, lanes b) { ALL(a.at[l] * b.at[l]); }
+static inline lanes scaled(lanes a, number x) { ALL(a.at[l] * x); }
+static inline lanes plus(lanes a, lanes b) { ALL(a.at[l] + b.at[l]); }
+static inline lanes minus(lanes a, lanes b) { ALL(a.at[l] - b.at[l]); }
+#define LANE(a, l) ((a).at[l])
+#else
+#define CLONES ULAM_CLONES
+typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
+#define times(a, b) ((a) * (b))
+#define scaled(a, x) ((a) * (x))
+#define plus(a, b) ((a) + (b))
+#define minus(a, b) ((a) - (b))
+#define LANE(a, l) ((a)[l])
+#endif
+
+#define LANES_OF(to, x) memcpy(&(to), x, sizeof(lanes))
+#define KEEP(x, from) memcpy(x, &(from), sizeof(lanes))
+#define SUM(a)                                                                                              \
+  (((LANE(a, 0) + LANE(a, 4)) + (LANE(a, 2) + LANE(a, 6))) + ((LANE(a, 1) + LANE(a, 5)) + (LANE(a, 3) + LANE(a, 7))))
+
+/* Adds to `half` what some rows of `parts` parts of LANES columns make of each column, from part `first` on; the sum of
+ * their squares. */
+#define SQUARES_OF(name, ROWS)                                                                                       \
+  static inline __attribute__((always_inline)) number name(int64_t first, int64_t parts, const number *restrict row, \
+                                                           const lanes *restrict d, lanes *restrict half) {          \
+    lanes sums[ROWS] = {0}, part;                                                                                    \
+    number rests[ROWS], total = 0;                                                                                   \
+    for (int64_t k = first; k < parts; ++k)                                                                          \
+      for (int r = 0; r < ROWS; ++r) {                                                                               \
+        LANES_OF(part, row + (r * parts + k) * LANES);                                                               \
+        sums[r] = plus(sums[r], times(part, d[k]));                                                                  \
+      }                                                                                                              \
+    for (int r = 0; r < ROWS; ++r) rests[r] = SUM(sums[r]), total += rests[r] * rests[r];                            \
+    for (int64_t k = first; k < parts; ++k) {                                                                        \
+      lanes found = half[k];                                                                                         \
+      for (int r = 0; r < ROWS; ++r) {                                                                               \
+        LANES_OF(part, row + (r * parts + k) * LANES);                                                               \
+        found = plus(found, scaled(part, rests[r]));                                                                 \
+      }                                                                                                              \
+      half[k] = found;                                                                                               \
+    }                                                                                                                \
+    return total;                                                                                                    \
+  }
+SQUARES_OF(squares_of_row, 1)
+SQUARES_OF(squares_of_four_rows, 4)
+
+/* Of triangular rows row i begins at column i. */
+static inline __attribute__((always_inline)) number squares_of(int64_t rows, int64_t parts, int triangular,
+                                                               const number *restrict table, const lanes *restrict d,
+                                                               lanes *restrict half) {
+  number total = 0;
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4)
+    total += squares_of_four_rows(triangular ? i / LANES : 0, parts, table + i * parts * LANES, d, half);
+  for (; i < rows; ++i)
+    total += squares_of_row(triangular ? i / LANES : 0, parts, table + i * parts * LANES, d, half);
+  return total;
+}
+
+/* The same of a small triangle, `each` the numbers of `d`: without sums along lanes, and with all sums in registers. */
+#define SMALL_SQUARES(name, PARTS)                                                                                   \
+  static inline __attribute__((always_inline)) number name(int64_t rows, const number *restrict table,               \
+                                                           const number *restrict each, number *restrict half) {     \
+    const number *columns = table + (rows + 1) * PARTS * LANES;                                                      \
+    lanes rests[PARTS] = {0}, found[PARTS] = {0}, part, squares = {0};                                               \
+    number rest[PARTS * LANES];                                                                                      \
+    for (int64_t k = 0; k < rows; ++k)                                                                               \
+      for (int p = 0; p < PARTS; ++p) {                                                                              \
+        LANES_OF(part, columns + (k * PARTS + p) * LANES);                                                           \
+        rests[p] = plus(rests[p], scaled(part, each[k]));                                                            \
+      }                                                                                                              \
+    for (int p = 0; p < PARTS; ++p) {                                                                                \
+      squares = plus(squares, times(rests[p], rests[p]));                                                            \
+      KEEP(rest + p * LANES, rests[p]);                                                                              \
+    }                                                                                                                \
+    for (int64_t i = 0; i < rows; ++i)                                                                               \
+      for (int p = 0; p < PARTS; ++p) {                                                                              \
+        LANES_OF(part, table + (i * PARTS + p) * LANES);                                                             \
+        found[p] = plus(found[p], scaled(part, rest[i]));                                                            \
+      }                                                                                                              \
+    for (int p = 0; p < PARTS; ++p) KEEP(half + p * LANES, found[p]);                                                \
+    return SUM(squares);                                                                                             \
+  }
+SMALL_SQUARES(squares_of_one_part, 1)
+SMALL_SQUARES(squares_of_two_parts, 2)
+
+CLONES static number shared_squares(int64_t rows, int64_t shared, const number *restrict table,
+                                    const lanes *restrict d, lanes *restrict half) {
+  int64_t width = reduced_width(shared);
+  if (!has_columns(rows, shared)) return squares_of(rows, width / LANES, rows == shared + 1, table, d, half);
+  if (width == LANES) return squares_of_one_part(rows, table, (const number *)d, (number *)half);
+  return squares_of_two_parts(rows, table, (const number *)d, (number *)half);
+}
+
+/* The same of groups; `d` has the shared coefficients, `halves` LANES sums for each of these. */
+CLONES static number group_squares(int64_t groups, int64_t own, int64_t shared, const number *restrict table,
+                                   const number *restrict d, const number *restrict mine, lanes *restrict halves,
+                                   number *restrict mine_half) {
+  int64_t columns = own + shared + 1;
+  const number *best = table + own * columns * groups;
+  lanes total = {0};
+  for (int64_t j = 0; j < groups; j += LANES)
+    for (int64_t p = 0; p < own; ++p) {
+      const number *row = table + p * columns * groups + j;
+      lanes rest = {0}, part, other, fit;
+      LANES_OF(part, row + (columns - 1) * groups);
+      rest = minus(rest, part);
+      for (int64_t q = p; q < own; ++q) {
+        LANES_OF(part, row + q * groups);
+        LANES_OF(other, mine + q * groups + j);
+        LANES_OF(fit, best + q * groups + j);
+        rest = plus(rest, times(part, minus(other, fit)));
+      }
+      for (int64_t k = 0; k < shared; ++k) {
+        LANES_OF(part, row + (own + k) * groups);
+        rest = plus(rest, scaled(part, d[k]));
+      }
+      total = plus(total, times(rest, rest));
+      for (int64_t q = p; q < own; ++q) {
+        LANES_OF(part, row + q * groups);
+        LANES_OF(other, mine_half + q * groups + j);
+        other = plus(other, times(part, rest));
+        KEEP(mine_half + q * groups + j, other);
+      }
+      for (int64_t k = 0; k < shared; ++k) {
+        LANES_OF(part, row + (own + k) * groups);
+        halves[k] = plus(halves[k], times(part, rest));
+      }
+    }
+  return SUM(total);
+}
+
+static void *aligned(ulam_context *ctx, int64_t count) {
+  char *found = ulam_alloc(ctx, (count + 1) * (int64_t)sizeof(lanes));
+  return found + (-(uintptr_t)found & (sizeof(lanes) - 1));
+}
+
+/* Loops over few coefficients are quicker as they are. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define ONE_BY_ONE __attribute__((optimize("no-tree-vectorize", "no-tree-loop-distribute-patterns")))
+#else
+#define ONE_BY_ONE
+#endif
+
+/* `s`, `t`: sizes of the tables; `sums`: the sum of the squares of rows, that of all coefficients. */
+ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number *table, const number *group_table,
+                                                 const number *b, const number *mine, int64_t s, int64_t t,
+                                                 int64_t rows, int64_t shared, int64_t own, int64_t groups,
+                                                 number *sums, number *b_half, number *mine_half) {
+  sums[0] = sums[1] = 0;
+  if (own) dense_zero(mine_half, own * groups);
+  if (s == 0) {
+    dense_zero(b_half, shared);
+    return;
+  }
+  char *mark = ctx->arena_cursor;
+  int64_t width = reduced_width(shared), parts = width / LANES;
+  lanes narrow[2 * NARROW / LANES], *d = width <= NARROW ? narrow : aligned(ctx, 2 * parts), *half = d + parts;
+  number squares = 0, *each = (number *)d;
+  const number *best = table + rows * width;
+  for (int64_t k = 0; k < 2 * parts; ++k) d[k] = (lanes){0};
+  for (int64_t k = 0; k < shared; ++k) {
+    squares += b[k] * b[k];
+    each[k] = b[k] - best[k];
+  }
+  each[shared] = -1;
+  for (int64_t k = 0; k < own * groups; ++k) squares += mine[k] * mine[k];
+  sums[0] = shared_squares(rows, shared, table, d, half);
+  for (int64_t k = 0; k < shared; ++k) b_half[k] = each[width + k];
+  if (t) {
+    lanes *halves = aligned(ctx, shared);
+    memset(halves, 0, (size_t)shared * sizeof *halves);
+    sums[0] += group_squares(groups, own, shared, group_table, each, mine, halves, mine_half);
+    for (int64_t k = 0; k < shared; ++k) b_half[k] += SUM(halves[k]);
+  }
+  sums[1] = squares;
+  ulam_release(ctx, mark);
+}
+
+/* Tables are data. Where a sum is not used, nothing of what it was made of counts, finite or not. */
+ULAM_API ONE_BY_ONE void KERNEL(reduced_squares_pullback)(ulam_context *ctx, const number *table, const number *group_table,
+                                               const number *b, const number *mine, int64_t s, int64_t t, int64_t rows,
+                                               int64_t shared, int64_t own, int64_t groups, const number *sums,
+                                               const number *b_half, const number *mine_half, number *table_adj,
+                                               number *group_adj, number *b_adj, number *mine_adj,
+                                               const number *sums_adj, const number *b_half_adj,
+                                               const number *mine_half_adj) {
+  (void)ctx, (void)table, (void)group_table, (void)s, (void)t, (void)rows, (void)sums;
+  (void)table_adj, (void)group_adj, (void)b_half_adj, (void)mine_half_adj;
+  if (sums_adj == NULL) return;
+  if (sums_adj[0] != 0) {
+    number twice = 2 * sums_adj[0];
+    for (int64_t k = 0; k < shared && b_adj; ++k) b_adj[k] += twice * b_half[k];
+    for (int64_t k = 0; k < own * groups && mine_adj; ++k) mine_adj[k] += twice * mine_half[k];
+  }
+  if (sums_adj[1] != 0) {
+    number twice = 2 * sums_adj[1];
+    for (int64_t k = 0; k < shared && b_adj; ++k) b_adj[k] += twice * b[k];
+    for (int64_t k = 0; k < own * groups && mine_adj; ++k) mine_adj[k] += twice * mine[k];
+  }
+}

@@ -1,0 +1,264 @@
+/* Products of a matrix of data, most of whose columns are mostly 0, and coefficients: what is not 0 is found when data are
+ * bound, and evaluations read that alone.
+ *
+ * Entry (i, c) of the matrix is x[offsets[c] + i * stride], for rows i from low to high - 1. Columns with many entries are
+ * read where they are. Of the others a row has a list: columns, and values unless all of these are 1. Rows of equally
+ * many entries, as blocks of indicators give them, are found by their number alone.
+ *
+ * A zero times what is not finite is NaN, so coefficients, or adjoints, that are not finite go through all entries. */
+#include <math.h>
+#include <string.h>
+
+#include "dense.h"
+
+/* The head of a design; the offsets of its columns and the numbers of those that are read where they are follow. */
+enum { LOW, ROWS, STRIDE, COLUMNS, WHOLE, PER_ROW, ONES, HEAD };
+
+/* What the kernels below tell of a design. */
+enum { OUTCOME, F_ROWS, F_COLUMNS, F_ENTRIES, F_WHOLE, F_BYTES, DESIGN_SIZE, INDEX_SIZE, VALUES_SIZE, FIGURES };
+enum { TAKEN, NOT_SPARSE, TOO_MANY };
+
+/* Measured, in ns: an entry of a column that is read whole, one of a list, a row, both directions. */
+static const double WHOLE_COST = 0.2, ENTRY_COST = 1.6, ROW_COST = 1.0, WORTH = 0.75;
+
+enum { BLOCK = 512 };
+
+/* ------------------------------------------------------------------------------------------------ when data are bound */
+
+/* Widens a range of rows, from 0 and 0, by another one. */
+ULAM_API void ulam_sparse_range(ulam_context *ctx, const int64_t *known, int64_t *range, int64_t first, int64_t end) {
+  (void)ctx, (void)known;
+  if (end <= first) return;
+  int empty = range[1] <= range[0];
+  if (empty || first < range[0]) range[0] = first;
+  if (empty || end > range[1]) range[1] = end;
+}
+
+ULAM_CLONES static int64_t count_entries(const double *restrict x, int64_t stride, int64_t n) {
+  int64_t found = 0;
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) found += x[i] != 0;
+  else
+    for (int64_t i = 0; i < n; ++i) found += x[i * stride] != 0;
+  return found;
+}
+
+static int is_listed(int64_t entries, int64_t rows) { return (double)entries * ENTRY_COST < (double)rows * WHOLE_COST; }
+
+/* How many entries of each column are not 0, whether that makes the design one to be kept without zeros, and the sizes
+ * of what is then kept. */
+ULAM_API void ulam_sparse_columns(ulam_context *ctx, const double *x, const int64_t *offsets, int64_t k, int64_t stride,
+                                  const int64_t *range, int64_t *entries, int64_t *figures) {
+  (void)ctx;
+  int64_t low = range[0], rows = range[1] > range[0] ? range[1] - range[0] : 0, all = 0, listed = 0, whole = 0;
+  memset(entries, 0, (size_t)k * 8);
+  memset(figures, 0, FIGURES * 8);
+  for (int64_t first = 0; first < rows; first += BLOCK) {
+    int64_t n = rows - first < BLOCK ? rows - first : BLOCK;
+    for (int64_t c = 0; c < k; ++c) entries[c] += count_entries(x + offsets[c] + (low + first) * stride, stride, n);
+  }
+  for (int64_t c = 0; c < k; ++c) {
+    all += entries[c];
+    if (is_listed(entries[c], rows))
+      listed += entries[c];
+    else
+      ++whole;
+  }
+  double cost = (double)rows * ROW_COST + (double)listed * ENTRY_COST + (double)(whole * rows) * WHOLE_COST;
+  figures[F_ROWS] = rows, figures[F_COLUMNS] = k, figures[F_ENTRIES] = all, figures[F_WHOLE] = whole;
+  if (rows >= INT32_MAX || k >= INT32_MAX || listed > INT32_MAX - rows - 2)
+    figures[OUTCOME] = TOO_MANY;
+  else if (cost >= WORTH * (double)(k * rows) * WHOLE_COST)
+    figures[OUTCOME] = NOT_SPARSE;
+  if (figures[OUTCOME] != TAKEN) return;
+  int ones = 1;
+  for (int64_t c = 0; c < k && ones; ++c) {
+    const double *column = x + offsets[c] + low * stride;
+    if (is_listed(entries[c], rows))
+      for (int64_t i = 0; i < rows && ones; ++i) ones = column[i * stride] == 0 || column[i * stride] == 1;
+  }
+  figures[DESIGN_SIZE] = HEAD + k + whole;
+  figures[INDEX_SIZE] = rows + 1 + listed;
+  figures[VALUES_SIZE] = ones ? 0 : listed;
+  figures[F_BYTES] = 8 * (figures[DESIGN_SIZE] + figures[VALUES_SIZE]) + 4 * figures[INDEX_SIZE];
+}
+
+/* Where the rows of a design begin among its entries, and their columns; values. */
+ULAM_API void ulam_sparse_rows(ulam_context *ctx, const double *x, const int64_t *offsets, int64_t k, int64_t stride,
+                               const int64_t *range, const int64_t *entries, const int64_t *figures, int64_t *design,
+                               int64_t d, int32_t *index, int64_t n, double *values, int64_t m) {
+  (void)n;
+  if (d < HEAD) return;
+  int64_t low = range[0], rows = figures[F_ROWS], *whole = design + HEAD + k;
+  int32_t *columns = index + rows + 1;
+  char *mark = ctx->arena_cursor;
+  int32_t *next = ulam_alloc(ctx, (rows + 1) * 4);
+  memset(index, 0, (size_t)(rows + 1) * 4);
+  memcpy(design + HEAD, offsets, (size_t)k * 8);
+  for (int64_t c = 0; c < k; ++c) {
+    const double *column = x + offsets[c] + low * stride;
+    if (!is_listed(entries[c], rows))
+      *whole++ = c;
+    else
+      for (int64_t i = 0; i < rows; ++i) index[i + 1] += column[i * stride] != 0;
+  }
+  int64_t per_row = rows ? index[1] : 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    if (index[i + 1] != per_row) per_row = -1;
+    index[i + 1] += index[i];
+    next[i] = index[i];
+  }
+  for (int64_t c = 0; c < k; ++c) {
+    const double *column = x + offsets[c] + low * stride;
+    if (!is_listed(entries[c], rows)) continue;
+    for (int64_t i = 0; i < rows; ++i) {
+      if (column[i * stride] == 0) continue;
+      if (m) values[next[i]] = column[i * stride];
+      columns[next[i]++] = (int32_t)c;
+    }
+  }
+  design[LOW] = low, design[ROWS] = rows, design[STRIDE] = stride, design[COLUMNS] = k;
+  design[WHOLE] = figures[F_WHOLE], design[PER_ROW] = per_row, design[ONES] = m == 0;
+  ulam_release(ctx, mark);
+}
+
+/* ------------------------------------------------------------------------------------------------ evaluations */
+
+typedef struct {
+  const double *x; /* of the first row */
+  const int64_t *design, *whole;
+  const int32_t *starts, *columns;
+  const double *values;
+  int64_t n, stride, per_row;
+} some_rows;
+
+static some_rows rows_of(const double *x, const int64_t *design, const int32_t *index, const double *values,
+                         int64_t first, int64_t n) {
+  some_rows rows = {x + first * design[STRIDE], design, design + HEAD + design[COLUMNS], index + first - design[LOW],
+                    index + design[ROWS] + 1, values, n, design[STRIDE], design[PER_ROW]};
+  return rows;
+}
+
+ULAM_CLONES static void add_whole(int64_t n, int64_t stride, const double *restrict a, const double *restrict b, double f,
+                                  double g, double *restrict y) {
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) y[i] += a[i] * f + b[i] * g;
+  else
+    for (int64_t i = 0; i < n; ++i) y[i] += a[i * stride] * f + b[i * stride] * g;
+}
+
+enum { LANES = 8 };
+
+ULAM_CLONES static double dot_whole(int64_t n, int64_t stride, const double *restrict x, const double *restrict y) {
+  double sums[LANES] = {0}, sum = 0;
+  int64_t i = 0;
+  if (stride == 1)
+    for (; i + LANES <= n; i += LANES)
+      for (int64_t lane = 0; lane < LANES; ++lane) sums[lane] += x[i + lane] * y[i + lane];
+  for (; i < n; ++i) sum += x[i * stride] * y[i];
+  for (int64_t lane = 0; lane < LANES; ++lane) sum += sums[lane];
+  return sum;
+}
+
+ULAM_CLONES static int all_finite(int64_t n, const double *y) {
+  double sums[LANES] = {0}, sum = 0;
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES)
+    for (int64_t lane = 0; lane < LANES; ++lane) sums[lane] += 0 * y[i + lane];
+  for (; i < n; ++i) sum += 0 * y[i];
+  for (int64_t lane = 0; lane < LANES; ++lane) sum += sums[lane];
+  return sum == 0;
+}
+
+static inline double of_row(const int32_t *columns, const double *values, int64_t from, int64_t to, const double *b) {
+  double sum = 0;
+  if (values)
+    for (int64_t e = from; e < to; ++e) sum += values[e] * b[columns[e]];
+  else
+    for (int64_t e = from; e < to; ++e) sum += b[columns[e]];
+  return sum;
+}
+
+static inline void to_row(const int32_t *columns, const double *values, int64_t from, int64_t to, double y, double *b) {
+  if (values)
+    for (int64_t e = from; e < to; ++e) b[columns[e]] += values[e] * y;
+  else
+    for (int64_t e = from; e < to; ++e) b[columns[e]] += y;
+}
+
+static void add_listed(const some_rows *rows, const double *b, double *y) {
+  const double *values = rows->design[ONES] ? NULL : rows->values;
+  int64_t p = rows->per_row, at = rows->starts[0];
+  const int32_t *columns = rows->columns + at;
+  if (p == 1 && !values)
+    for (int64_t i = 0; i < rows->n; ++i) y[i] += b[columns[i]];
+  else if (p == 2 && !values)
+    for (int64_t i = 0; i < rows->n; ++i) y[i] += b[columns[2 * i]] + b[columns[2 * i + 1]];
+  else if (p == 3 && !values)
+    for (int64_t i = 0; i < rows->n; ++i) y[i] += b[columns[3 * i]] + b[columns[3 * i + 1]] + b[columns[3 * i + 2]];
+  else if (p >= 0)
+    for (int64_t i = 0; i < rows->n; ++i) y[i] += of_row(rows->columns, values, at + i * p, at + i * p + p, b);
+  else
+    for (int64_t i = 0; i < rows->n; ++i)
+      y[i] += of_row(rows->columns, values, rows->starts[i], rows->starts[i + 1], b);
+}
+
+static void pull_back_listed(const some_rows *rows, const double *y, double *b) {
+  const double *values = rows->design[ONES] ? NULL : rows->values;
+  int64_t p = rows->per_row, at = rows->starts[0];
+  const int32_t *columns = rows->columns + at;
+  if (p == 1 && !values)
+    for (int64_t i = 0; i < rows->n; ++i) b[columns[i]] += y[i];
+  else if (p >= 0)
+    for (int64_t i = 0; i < rows->n; ++i) to_row(rows->columns, values, at + i * p, at + i * p + p, y[i], b);
+  else
+    for (int64_t i = 0; i < rows->n; ++i) to_row(rows->columns, values, rows->starts[i], rows->starts[i + 1], y[i], b);
+}
+
+/* What of the columns is read where it is: all of them, or those with many entries. */
+static inline int64_t whole_columns(const some_rows *rows, int all) {
+  return all ? rows->design[COLUMNS] : rows->design[WHOLE];
+}
+
+static inline int64_t whole_column(const some_rows *rows, int all, int64_t n) { return all ? n : rows->whole[n]; }
+
+/* y := the product of m rows of a design, from row `first`, and b; `finite` is 0 if all of b is finite. */
+ULAM_API void ulam_sparse_product(ulam_context *ctx, const double *b, int64_t k, double finite, const double *x,
+                                  const int64_t *design, const int32_t *index, const double *values, int64_t first,
+                                  int64_t m, double *y) {
+  (void)ctx, (void)k;
+  const int64_t *offsets = design + HEAD;
+  int all = finite != 0;
+  for (int64_t block = 0; block < m; block += BLOCK) {
+    some_rows rows = rows_of(x, design, index, values, first + block, m - block < BLOCK ? m - block : BLOCK);
+    double *out = y + block;
+    int64_t count = whole_columns(&rows, all);
+    memset(out, 0, (size_t)rows.n * 8);
+    for (int64_t n = 0; n < count; n += 2) {
+      int64_t c = whole_column(&rows, all, n), d = n + 1 < count ? whole_column(&rows, all, n + 1) : c;
+      double half = d == c ? 0.5 : 1;
+      add_whole(rows.n, rows.stride, rows.x + offsets[c], rows.x + offsets[d], half * b[c], half * b[d], out);
+    }
+    if (!all) add_listed(&rows, b, out);
+  }
+}
+
+ULAM_API void ulam_sparse_product_pullback(ulam_context *ctx, const double *b, int64_t k, double finite,
+                                           const double *x, const int64_t *design, const int32_t *index,
+                                           const double *values, int64_t first, int64_t m, const double *y,
+                                           double *b_adj, double *x_adj, double *values_adj, const double *y_adj) {
+  (void)ctx, (void)b, (void)k, (void)finite, (void)y, (void)x_adj, (void)values_adj;
+  if (b_adj == NULL || y_adj == NULL) return;
+  const int64_t *offsets = design + HEAD;
+  for (int64_t block = 0; block < m; block += BLOCK) {
+    some_rows rows = rows_of(x, design, index, values, first + block, m - block < BLOCK ? m - block : BLOCK);
+    const double *slopes = y_adj + block;
+    int all = !all_finite(rows.n, slopes);
+    int64_t count = whole_columns(&rows, all);
+    for (int64_t n = 0; n < count; ++n) {
+      int64_t c = whole_column(&rows, all, n);
+      b_adj[c] += dot_whole(rows.n, rows.stride, rows.x + offsets[c], slopes);
+    }
+    if (!all) pull_back_listed(&rows, slopes, b_adj);
+  }
+}

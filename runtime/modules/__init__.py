@@ -1,0 +1,1 @@
+"""Modules that come as MLIR: reading them, and what is verified of them."""

@@ -1,0 +1,29 @@
+// RUN: stan-opt -p loop-hints %s | filecheck %s
+
+// A short body that only sums: several sums run side by side.
+// CHECK-LABEL: @sum
+// CHECK: rt.loop = #rt.loop<interleave
+func.func @sum(%x: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0.0 : f64
+  %s = scf.for %i = %zero to %n step %one iter_args(%t = %none) -> (f64) : i64 {
+    %a = rt.load %x[%i] : f64
+    %next = arith.addf %t, %a fastmath<reassoc> : f64
+    scf.yield %next : f64
+  }
+  func.return %s : f64
+}
+
+// An iteration needs the one before it.
+// CHECK-LABEL: @chain
+// CHECK: rt.loop = #rt.loop<serial>
+func.func @chain(%x: f64, %n: i64) -> f64 attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %s = scf.for %i = %zero to %n step %one iter_args(%t = %x) -> (f64) : i64 {
+    %next = rt.math exp(%t) : (f64) -> f64
+    scf.yield %next : f64
+  }
+  func.return %s : f64
+}
