@@ -6,11 +6,14 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ulam.emit import jit
+from ulam.library import own_libraries
+from ulam.passes import levels, pipelines
 
 # What terminals are shown must not depend on the one where the tests run.
 os.environ["TERM"] = "xterm-256color"
@@ -60,6 +63,19 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """The passes, levels and libraries that a test registers are gone after it."""
+    points = (pipelines.OWN_PASSES, levels.OWN_LEVELS, own_libraries.OWN_LIBRARIES)
+    before = [dict(vars(point)["_registered"]) for point in points]
+    yield
+    for point, things in zip(points, before, strict=True):
+        if vars(point)["_registered"] != things:
+            vars(point)["_registered"] = things
+            point.revision += 1
+            own_libraries._forget()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +59,6 @@ generated quantities {
 }
 """
 Y = [0.2, 0.5, 0.7]
-
-
-@pytest.fixture(autouse=True)
-def own_names() -> Iterator[None]:
-    """What a test registers is gone behind it."""
-    registered = dict(OWN_LIBRARIES._registered)  # pyright: ignore[reportPrivateUsage]
-    yield
-    OWN_LIBRARIES._registered = registered  # pyright: ignore[reportPrivateUsage]
-    own_libraries._forget()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture

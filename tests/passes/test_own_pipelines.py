@@ -89,17 +89,6 @@ class AfterExits(ModulePass):
         assert not any(isinstance(inner, stan.BreakOp) for inner in ops_within(op))
 
 
-@pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    points = (pipelines.OWN_PASSES, levels.OWN_LEVELS)
-    before = [dict(vars(point)["_registered"]) for point in points]
-    yield
-    for point, names in zip(points, before, strict=True):
-        for name in set(vars(point)["_registered"]) - set(names):
-            point.unregister(name)
-
-
 def density(program: str = PROGRAM, **options: Any) -> float:
     model = StanModel(program, DATA, **{"cache": False, **options})
     value, gradient = model.log_density_gradient(AT, propto=False)

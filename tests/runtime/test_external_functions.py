@@ -301,16 +301,10 @@ def test_the_c_functions_of_the_guide(tmp_path: Path, capsys: pytest.CaptureFixt
     subprocess.run([compiler, "-shared", "-fPIC", "-o", path, tmp_path / "decay.c"], check=True)
     assert decays(ulam.external(f"{path}:decay", f"{path}:decay_pullback")) == (-10.0, -19.0)
     words = ["log-density", str(tmp_path / "decay.stan"), "-d", '{"N": 2, "t": [1, 2]}', "--unconstrained", "0", "-O0"]
-    try:
-        assert ulam_main.main([*words, "--no-jacobian", "--external", f"{path}:decay"]) == 0
-        assert capsys.readouterr().out == '{"log_density": -10.0, "gradient": [-19.0]}\n'
-        assert ulam_main.main([*words, "--external", f"{path}:nothing"]) == 2
-        assert "has no function 'nothing'" in capsys.readouterr().err
-    finally:
-        from ulam.library import own_libraries
-
-        own_libraries.OWN_LIBRARIES.unregister("command_line")
-        own_libraries._forget()  # pyright: ignore[reportPrivateUsage]
+    assert ulam_main.main([*words, "--no-jacobian", "--external", f"{path}:decay"]) == 0
+    assert capsys.readouterr().out == '{"log_density": -10.0, "gradient": [-19.0]}\n'
+    assert ulam_main.main([*words, "--external", f"{path}:nothing"]) == 2
+    assert "has no function 'nothing'" in capsys.readouterr().err
 
 
 @pytest.mark.embed
