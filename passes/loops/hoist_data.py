@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, f64
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -283,7 +283,8 @@ class _Mover:
         return persistent.results[0]
 
     def _zero(self, buffer: SSAValue, owner: rt.AllocOp) -> None:
-        zero = constant(0.0, f64)
+        assert isinstance(buffer.type, rt.BufferType)
+        zero = constant(0, buffer.type.element)
         fill = rt.FillOp(buffer, zero.results[0], owner.count, initial=True)
         assert owner.parent is not None
         owner.parent.insert_ops_before([zero, fill], owner)

@@ -216,7 +216,7 @@ class LoopOverRows:
         for key, loads in found.items():
             place = places[key]
             missing = all(not self._is_always_loaded(load) for load in loads)
-            if missing and (place.inner is not None or not any(self.has_data_control(load) for load in loads)):
+            if missing and (place.inner is not None or not all(self.has_data_control(load) for load in loads)):
                 raise NoRows("whether a row has some data depends on parameters, or is told by an inner loop")
             self.columns.append(
                 RowColumn(place.buffer, place.strides, place.offset, tuple(loads), missing, place.across, place.inner)

@@ -16,6 +16,7 @@ same code. Behind reverse mode, where a loop adds to the target and to adjoints;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
@@ -288,13 +289,12 @@ class _Weighted:
 
     def _filled(self, column: RowColumn) -> SSAValue:
         """A table of what rows load where they load it, else zero."""
-        load = next(load for load in column.loads if self.rows.has_data_control(load))
-        table = self._lasting(self.count, load.res.type, zero=True)
-        self._fill(load, table)
+        table = self._lasting(self.count, column.loads[0].res.type, zero=True)
+        self._fill(column.loads, table)
         return table
 
-    def _fill(self, op: Operation, table: SSAValue) -> None:
-        """Writes what rows compute of their data into a table."""
+    def _fill(self, ops: Sequence[Operation], table: SSAValue) -> None:
+        """Writes what rows compute of their data into a table; a row that does several of these has the same of all."""
         loops, trips = self.rows.loops, self.trips
 
         def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
@@ -320,7 +320,7 @@ class _Weighted:
                 value = wide.results[0]
             block.add_op(rt.StoreOp(value, table, index))
 
-        self.before.append(DataSlices().copy(self.rows.loop, [op], store))
+        self.before.append(DataSlices().copy(self.rows.loop, ops, store))
 
     def _layout(self, flat: list[_Strided], is_kept: bool) -> list[SSAValue]:
         """The columns that the loop reads; besides, the groups. `is_kept`: the loop as it was is there, too."""
@@ -331,7 +331,7 @@ class _Weighted:
             arms = self._alloc(count, i32, zero=True)
             condition = self.branch.cond.owner
             assert isinstance(condition, Operation)
-            self._fill(condition, arms)
+            self._fill([condition], arms)
         most = self._put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
         for column in flat:
             split, found = self._alloc(count, i32), self._alloc(self.one, i64)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.passes.lowering_pipeline import lower
+from ulam.passes.units import UNITS
+from ulam.runtime.compiler import Compiler, compiling
 
 FORMS = """
 data {
@@ -134,3 +137,42 @@ def test_the_error_of_a_row_is_that_of_the_first_in_the_users_order(tmp_path: Pa
         errors.append(str(error.value))
     assert errors[0] == errors[1]
     assert "-0.5" in errors[1]
+
+
+CHAIN = """
+data {
+  int<lower=0> N;
+  array[N] int<lower=1, upper=4> kind;
+  array[N] int<lower=0, upper=9> y;
+  vector[N] x;
+}
+parameters { real a; real b; }
+model {
+  for (n in 1:N) {
+    real eta = a + b * x[n];
+    if (kind[n] == 1) y[n] ~ poisson_log(eta);
+    else if (kind[n] == 2) target += poisson_log_lpmf(y[n] + 1 | eta);
+    else if (kind[n] == 3) y[n] ~ binomial_logit(9, eta);
+    else target += -log1p_exp(eta);
+  }
+}
+"""
+
+
+def test_data_that_several_arms_read_alone(tmp_path: Path) -> None:
+    path = tmp_path / "chain.stan"
+    path.write_text(CHAIN)
+    rng = np.random.default_rng(7)
+    n = 900
+    x = rng.integers(0, 3, n).astype(float)
+    data = {"N": n, "kind": rng.integers(1, 5, n), "y": rng.integers(0, 4, n), "x": x}
+    for repeated in (True, False):
+        data["x"] = x if repeated else rng.normal(size=n)
+        model = assert_same(path, data, POINTS[:, :2])
+        assert unique_rows(model)[0].taken == repeated
+
+
+@pytest.mark.parametrize("text", [FORMS, CHAIN])
+def test_what_is_written_has_the_types_that_ops_want(text: str) -> None:
+    with compiling():
+        lower(Compiler(text).program, UNITS["gradient_propto"], 3).module.verify()
