@@ -6,6 +6,7 @@ behind the other, so that a span is a place in one of them and its message shows
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
@@ -15,6 +16,8 @@ from ulam.frontend.source import Source, file_of_source
 from ulam.frontend.syntax import Span
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_BETWEEN = contextlib.__file__
+"""The code that runs this package's for a `with`."""
 _LINES_OF_NO_TEXT = 10_000
 
 
@@ -30,7 +33,7 @@ class PythonSource(Source):
     def here(self) -> Span:
         """The span of the expression or statement that called into this package."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and os.path.dirname(frame.f_code.co_filename) in (_HERE, os.path.dirname(__file__)):
+        while frame is not None and _is_ours(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None:
             return Span(0, 0)
@@ -53,6 +56,10 @@ class PythonSource(Source):
             text = "".join(linecache.getlines(name)) or "\n" * _LINES_OF_NO_TEXT
             self._begins[name] = self.add(file_of_source(_shown(name), text))
         return self._begins[name]
+
+
+def _is_ours(file: str) -> bool:
+    return file == _BETWEEN or os.path.dirname(file) in (_HERE, os.path.dirname(__file__))
 
 
 def _positions(frame: FrameType) -> tuple[int, int | None, int | None, int | None]:

@@ -17,31 +17,36 @@ the lowering are those of text, and so are their messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ulam.frontend import syntax
-from ulam.frontend.parse.declared_types import TYPE_FORMS
 from ulam.frontend.parse.lexer import KEYWORDS
-from ulam.frontend.stan_types import BASIC_TYPES, VOID, StanType, TupleType, array_of
 from ulam.library.functions import kind_of
 from ulam.runtime.building.places import PythonSource
-from ulam.runtime.building.values import BuiltValue, Operand, copied, node_of
+from ulam.runtime.building.trees import copies
+from ulam.runtime.building.types import BuiltType, argument_type, result_type, sized_type, tuple_type
+from ulam.runtime.building.values import BuiltFunction, BuiltValue, Operand, node_of, text_of
 from ulam.runtime.compiler import compiling
 from ulam.runtime.data import DataSource
 from ulam.runtime.errors import ArgumentError
+from ulam.runtime.externals import forms, given
 from ulam.runtime.program import compile_errors
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ulam.runtime.external_functions import External
     from ulam.runtime.model import StanModel
 
-BLOCKS = ("data", "transformed_data", "parameters", "transformed_parameters", "model", "generated_quantities")
+Targets = BuiltValue | tuple["Targets", ...]
+"""What is assigned to: a variable, a part of one, or a tuple of these."""
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_UNSIZED = re.compile(r"(?P<data>data )?(?:array\[(?P<commas>,*)\] )?(?P<base>\w+)")
-_BOUNDS, _SHIFTS = ("lower", "upper"), ("offset", "multiplier")
+_ONLY_DECLARATIONS = ("data", "parameters")
+_CONSTRAINED = (*_ONLY_DECLARATIONS, "transformed data", "transformed parameters", "generated quantities")
+_FUNCTION, _LOCAL = "a function", "a local scope"
 
 
 class FunctionNames:
@@ -56,31 +61,20 @@ class FunctionNames:
         return lambda *arguments: self._program.call(name, *arguments)
 
 
-class BuiltFunction:
-    """A function of the program: its arguments as attributes within its body; called, a value."""
-
-    def __init__(self, program: BuiltProgram, name: str, arguments: dict[str, BuiltValue]) -> None:
-        self._program, self._name, self._arguments = program, name, arguments
-
-    def __getattr__(self, name: str) -> BuiltValue:
-        if name in self._arguments:
-            return self._arguments[name]
-        raise AttributeError(f"function '{self._name}' has no argument '{name}'")
-
-    def __call__(self, *arguments: Operand) -> BuiltValue:
-        return self._program.call(self._name, *arguments)
-
-
 class BuiltProgram:
-    """A Stan program that is being built. A block is entered by `with`, once."""
+    """A Stan program that is being built. A block is entered by `with`; entered again, it goes on.
 
-    def __init__(self, name: str = "model") -> None:
+    `external`: functions that the program declares without a body, by name, as `StanModel` takes them.
+    """
+
+    def __init__(self, name: str = "model", *, external: Mapping[str, External] | None = None) -> None:
         self.name = name
         self.source = PythonSource(name)
         self.fn = FunctionNames(self)
+        self._external = given(external)
         self._functions: list[syntax.FunctionDefinition] = []
         self._blocks: dict[str, syntax.BlockStatement] = {}
-        self._open: list[list[syntax.Statement]] = []
+        self._open: list[tuple[str, list[syntax.Statement]]] = []  # where statements go, and what that is
         self._names = 0
 
     # ------------------------------------------------------------ blocks
@@ -93,7 +87,7 @@ class BuiltProgram:
     @property
     def transformed_data(self) -> AbstractContextManager[None]:
         """The block `transformed data`."""
-        return self._block("transformed_data")
+        return self._block("transformed data")
 
     @property
     def parameters(self) -> AbstractContextManager[None]:
@@ -103,7 +97,7 @@ class BuiltProgram:
     @property
     def transformed_parameters(self) -> AbstractContextManager[None]:
         """The block `transformed parameters`."""
-        return self._block("transformed_parameters")
+        return self._block("transformed parameters")
 
     @property
     def model(self) -> AbstractContextManager[None]:
@@ -113,49 +107,67 @@ class BuiltProgram:
     @property
     def generated_quantities(self) -> AbstractContextManager[None]:
         """The block `generated quantities`."""
-        return self._block("generated_quantities")
+        return self._block("generated quantities")
 
     @contextmanager
     def _block(self, name: str) -> Iterator[None]:
         if self._open:
-            raise ArgumentError(f"block {name.replace('_', ' ')} begins inside of another")
+            raise ArgumentError(f"block {name} begins inside of another")
         block = self._blocks.setdefault(name, syntax.BlockStatement([], span=self.here()))
-        with self._inside(block.statements):
+        with self._inside(block.statements, name):
             yield
 
     @contextmanager
-    def _inside(self, statements: list[syntax.Statement]) -> Iterator[None]:
-        self._open.append(statements)
+    def _inside(self, statements: list[syntax.Statement], where: str = _LOCAL) -> Iterator[None]:
+        self._open.append((where, statements))
         try:
             yield
         finally:
             self._open.pop()
 
     @contextmanager
-    def function(self, name: str, returns: str = "void", **arguments: str) -> Iterator[BuiltFunction]:
+    def function(self, name: str, returns: str = "void", /, **arguments: str) -> Iterator[BuiltFunction]:
         """A function of the program; types are written as in Stan: `real`, `array[] int`, `data vector`."""
+        body = syntax.BlockStatement([], span=self.here())
+        made = self._function(name, returns, arguments, body)
+        with self._inside(body.statements, _FUNCTION):
+            yield made
+
+    def declare_function(self, name: str, returns: str = "void", /, **arguments: str) -> BuiltFunction:
+        """A function without a body: one that is defined later, or an external one."""
+        return self._function(name, returns, arguments, None)
+
+    def _function(
+        self, name: str, returns: str, arguments: dict[str, str], body: syntax.BlockStatement | None
+    ) -> BuiltFunction:
         if self._open:
             raise ArgumentError(f"function '{name}' begins inside of a block")
         span = self.here()
-        formals = [self._formal(argument, text) for argument, text in arguments.items()]
-        body = syntax.BlockStatement([], span=span)
-        result = VOID if returns == "void" else _unsized(returns)[1]
-        self._functions.append(
-            syntax.FunctionDefinition(span, _checked(name, "a function"), span, result, formals, body)
+        formals = [
+            syntax.FormalArgument(span, _checked(argument, "an argument"), type_, data_only)
+            for argument, (data_only, type_) in ((key, argument_type(text)) for key, text in arguments.items())
+        ]
+        defined = syntax.FunctionDefinition(
+            span, _checked(name, "a function"), span, result_type(returns), formals, body
         )
-        values = {each.name: self._variable(each.name) for each in formals}
-        with self._inside(body.statements):
-            yield BuiltFunction(self, name, values)
-
-    def _formal(self, name: str, text: str) -> syntax.FormalArgument:
-        data_only, type_ = _unsized(text)
-        return syntax.FormalArgument(self.here(), _checked(name, "an argument"), type_, data_only)
+        self._functions.append(defined)
+        return BuiltFunction(self, name, {each.name: self._variable(each.name) for each in formals})
 
     # ------------------------------------------------------------ declarations
 
+    def type(
+        self, base: str, *sizes: Operand, array: Operand | tuple[Operand, ...] = (), **constraint: Operand
+    ) -> BuiltType:
+        """A type, for `declare` and for the fields of tuples; `array` has the sizes of an array of it."""
+        return sized_type(self, base, sizes, array, constraint)
+
+    def tuple_type(self, *fields: BuiltType | str, array: Operand | tuple[Operand, ...] = ()) -> BuiltType:
+        """The type of tuples with these fields: types, or names of those without sizes."""
+        return tuple_type(self, fields, array)
+
     def declare(
         self,
-        base: str,
+        type: BuiltType | str,
         name: str,
         *sizes: Operand,
         array: Operand | tuple[Operand, ...] = (),
@@ -163,32 +175,19 @@ class BuiltProgram:
         **constraint: Operand,
     ) -> BuiltValue:
         """A variable of any type of Stan; `array` has the sizes of an array of it, `constraint` its bounds."""
-        form = TYPE_FORMS.get(base)
-        if form is None:
-            raise ArgumentError(f"there is no type '{base}'; types are {', '.join(TYPE_FORMS)}")
-        if not form.fewest_sizes <= len(sizes) <= form.most_sizes:
-            raise ArgumentError(f"'{base}' has {form.fewest_sizes} sizes, but {len(sizes)} are given")
-        span = self.here()
-        outer = array if isinstance(array, tuple) else (array,)
-        kind = form.constraint if not constraint else self._kind(base, set(constraint))
-        limits = {word: self.node(value) for word, value in constraint.items()}
-        declared = syntax.SizedType(
-            span, base, [self.node(size) for size in outer], [self.node(size) for size in sizes],
-            syntax.Constraint(span, kind, **limits), [], array_of(form.type, len(outer)),
-        )  # fmt: skip
-        value = None if initial is None else self.node(initial)
+        if isinstance(type, BuiltType):
+            if sizes or constraint or not isinstance(array, tuple) or array:
+                raise ArgumentError(f"'{name}' has a type that is complete: it takes no sizes, arrays and constraints")
+        else:
+            type = sized_type(self, type, sizes, array, constraint)
+        where = self._open[-1][0] if self._open else ""
+        if type.is_constrained and where not in _CONSTRAINED:
+            raise ArgumentError(f"'{name}' is a local variable: it cannot be constrained")
+        if initial is not None and where in _ONLY_DECLARATIONS:
+            raise ArgumentError(f"'{name}' cannot be given a value: variables of block {where} get theirs from outside")
+        declared, value = type.node, None if initial is None else self.node(initial)
         self.add(lambda span: syntax.Declaration(declared, _checked(name, "a variable"), span, value, span=span))
         return self._variable(name)
-
-    @staticmethod
-    def _kind(base: str, words: set[str]) -> syntax.ConstraintKind:
-        if TYPE_FORMS[base].constraint is not syntax.ConstraintKind.NONE:
-            raise ArgumentError(f"'{base}' is constrained by itself, it takes no bounds")
-        if words <= set(_BOUNDS):
-            return syntax.ConstraintKind.BOUNDS
-        if words <= set(_SHIFTS) and base != "int":
-            return syntax.ConstraintKind.OFFSET_MULTIPLIER
-        raise ArgumentError(f"a constraint is lower and upper, or offset and multiplier, found {', '.join(words)}")
 
     def int(self, name: str, **options: Any) -> BuiltValue:
         """A variable of type int; options as of `declare`."""
@@ -197,6 +196,10 @@ class BuiltProgram:
     def real(self, name: str, **options: Any) -> BuiltValue:
         """A variable of type real."""
         return self.declare("real", name, **options)
+
+    def complex(self, name: str, **options: Any) -> BuiltValue:
+        """A complex number."""
+        return self.declare("complex", name, **options)
 
     def vector(self, name: str, size: Operand, **options: Any) -> BuiltValue:
         """A vector."""
@@ -210,21 +213,32 @@ class BuiltProgram:
         """A matrix."""
         return self.declare("matrix", name, rows, columns, **options)
 
-    def tuple(self, name: str, fields: Sequence[str], *, initial: Operand | None = None) -> BuiltValue:
-        """A tuple of scalars, by the names of their types."""
-        span = self.here()
-        types = [array_of(TYPE_FORMS[each].type, 0) for each in fields]
-        parts = [
-            syntax.SizedType(span, each, [], [], syntax.Constraint(span, syntax.ConstraintKind.NONE), [], type_)
-            for each, type_ in zip(fields, types, strict=True)
-        ]
-        none = syntax.Constraint(span, syntax.ConstraintKind.NONE)
-        declared = syntax.SizedType(span, "tuple", [], [], none, parts, TupleType(_fixed(types)))
-        value = None if initial is None else self.node(initial)
-        self.add(lambda span: syntax.Declaration(declared, _checked(name, "a variable"), span, value, span=span))
-        return self._variable(name)
+    def tuple(
+        self,
+        name: str,
+        fields: Sequence[BuiltType | str],
+        *,
+        array: Operand | tuple[Operand, ...] = (),
+        initial: Operand | None = None,
+    ) -> BuiltValue:
+        """A tuple; its fields are types, or names of those without sizes."""
+        return self.declare(self.tuple_type(*fields, array=array), name, initial=initial)
 
     # ------------------------------------------------------------ statements
+
+    def assign(self, targets: Targets, value: Operand, operator: str = "=") -> None:
+        """Assigns to a variable, to a part of one, or to all of a tuple of these."""
+        if isinstance(targets, BuiltValue):
+            targets.set(value, operator)
+            return
+        if operator != "=":
+            raise ArgumentError(f"a tuple cannot be assigned to with {operator}")
+        self.add(lambda span: syntax.TupleAssignment(self._targets(targets), self.node(value), span=span))
+
+    def _targets(self, targets: tuple[Targets, ...]) -> syntax.TupleLiteral:
+        span = self.here()
+        nodes = [each.assignable() if isinstance(each, BuiltValue) else self._targets(each) for each in targets]
+        return syntax.TupleLiteral(nodes, span=span)
 
     def target(self, value: Operand) -> None:
         """`target += value`."""
@@ -266,6 +280,8 @@ class BuiltProgram:
         self._say(syntax.PrintKind.FATAL_ERROR, values)
 
     def _say(self, kind: syntax.PrintKind, values: tuple[Operand, ...]) -> None:
+        if not values:
+            raise ArgumentError(f"{kind.value} says nothing")
         self.add(lambda span: syntax.Print(kind, [self.node(value) for value in values], span=span))
 
     @contextmanager
@@ -323,7 +339,7 @@ class BuiltProgram:
             yield
 
     def _last_branch(self, what: str) -> syntax.If:
-        last = self._open[-1][-1] if self._open and self._open[-1] else None
+        last = self._open[-1][1][-1] if self._open and self._open[-1][1] else None
         while isinstance(last, syntax.If) and isinstance(last.otherwise, syntax.If):
             last = last.otherwise
         if not isinstance(last, syntax.If) or last.otherwise is not None:
@@ -342,7 +358,8 @@ class BuiltProgram:
     def profile(self, name: str) -> Iterator[None]:
         """A region that profiles measure."""
         statements: list[syntax.Statement] = []
-        self.add(lambda span: syntax.Profile(name, statements, span=span))
+        text = text_of(self, name).text
+        self.add(lambda span: syntax.Profile(text, statements, span=span))
         with self._inside(statements):
             yield
 
@@ -360,6 +377,10 @@ class BuiltProgram:
         nodes = self.node(condition), self.node(then), self.node(otherwise)
         return BuiltValue(self, syntax.Conditional(*nodes, span=self.here()))
 
+    def value(self, given: Operand) -> BuiltValue:
+        """A value of Python as one of the program, for its operators and methods."""
+        return BuiltValue(self, self.node(given))
+
     def row(self, *elements: Operand) -> BuiltValue:
         """A row vector of reals, or a matrix of row vectors: `[a, b]`."""
         return BuiltValue(self, syntax.RowVectorLiteral([self.node(each) for each in elements], span=self.here()))
@@ -375,7 +396,7 @@ class BuiltProgram:
         load_stages()
         with compile_errors(), compiling():
             tree = self._tree()
-            check_program(tree, self.source)
+            check_program(tree, self.source, forms(self._external))
             return lower_program(tree, self.source)
 
     def stan(self) -> str:
@@ -390,12 +411,15 @@ class BuiltProgram:
         """The model with data; options are those of `StanModel`."""
         from ulam.runtime.model import StanModel
 
+        if self._external:
+            options = {"external": self._external, **options}
         return StanModel.from_module(self.module(), data, **options)
 
     def _tree(self) -> syntax.Program:
-        tree = syntax.Program(syntax.Span(0, 0), [copied(function) for function in self._functions])
-        for name, block in self._blocks.items():
-            setattr(tree, name, copied(block))
+        functions = copies(self.source, self._functions)
+        tree = syntax.Program(syntax.Span(0, 0), functions)
+        for name, block in zip(self._blocks, copies(self.source, self._blocks.values()), strict=True):
+            setattr(tree, name.replace(" ", "_"), block)
         return tree
 
     # ------------------------------------------------------------ for values
@@ -412,18 +436,18 @@ class BuiltProgram:
         """Puts a statement where the program is being written."""
         if not self._open:
             raise ArgumentError("a statement belongs to a block: write it inside of `with program.model:`, or another")
-        self._open[-1].append(make(self.here()))
+        where, statements = self._open[-1]
+        made = make(self.here())
+        if where in _ONLY_DECLARATIONS and not isinstance(made, syntax.Declaration):
+            raise ArgumentError(f"a statement belongs to block transformed {where}, not to block {where}")
+        statements.append(made)
 
     def _variable(self, name: str) -> BuiltValue:
         return BuiltValue(self, syntax.Variable(name, span=self.here()))
 
     def _loop_variable(self, name: str | None) -> str:
         self._names += name is None
-        return _checked(name or f"i{self._names}", "a loop variable")
-
-
-def _fixed(types: list[StanType]) -> tuple[StanType, ...]:
-    return tuple(types)
+        return _checked(name or f"i{self._names}_", "a loop variable")
 
 
 def _checked(name: str, what: str) -> str:
@@ -432,12 +456,3 @@ def _checked(name: str, what: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise ArgumentError(f"{name!r} cannot be the name of {what}: letters, digits and _, a letter first")
     return name
-
-
-def _unsized(text: str) -> tuple[bool, StanType]:
-    """Whether a type of an argument is `data`, and the type."""
-    found = _UNSIZED.fullmatch(text.strip())
-    if found is None or found["base"] not in BASIC_TYPES:
-        raise ArgumentError(f"no type of an argument: {text!r}; write it as `data array[,] int`")
-    commas = found["commas"]
-    return found["data"] is not None, array_of(BASIC_TYPES[found["base"]], 0 if commas is None else len(commas) + 1)
