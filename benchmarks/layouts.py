@@ -1,20 +1,22 @@
 """Layouts of the data: whether they are found, what they gain, what they must not touch, and what binding them costs.
 
     python benchmarks/layouts.py [NAME ...] [--rounds 7]
-    python benchmarks/layouts.py [NAME ...] --bind [--most 10000000]
+    python benchmarks/layouts.py [NAME ...] --bind [--least 1000] [--most 10000000]
 
 The programs are in `benchmarks/layouts`, of other forms than public ones. The head of each says what is expected of
 which layouts, and how its data are made:
 
     // expect: rows by index                  (a layout that is taken; `none`: none may be)
     // data: N = 20000; J = 300; g = index(N, J); y = counts(N, 3); x = normal(N)
+    // bind: J = N // 20                      (optional: other statements where binding is measured)
 
 Statements are Python: `index(n, k)` are random ints from 1 to k, `bits(n)`, `counts(n, mean)`, `normal(n, ...)`; `rng`
 and `np` are there, too. Times are CPU time of a gradient with and without layouts, by turns in one process, the best of
 the rounds; values and gradients of both are compared at random points. With `--bind`, the first variable of the data
-goes from 10^5 to 10^7 by tens, each in a process of its own: CPU time per row of binding the gradient's unit, less that
-without layouts, in ns and in gradients without layouts (less 1 ms), and the memory that layouts keep, in bytes per row.
-The exit status is 1 if what is expected is not so.
+goes from 10^3 to 10^7 by tens, each in a process of its own. Told are the CPU time per row of binding the gradient's
+unit, in all, and less that without layouts in ns and in gradients without layouts (less 1 ms); the memory that layouts
+keep, in bytes per row, and by how much they raise the most that the process has had. The exit status is 1 if what is
+expected is not so.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -37,6 +40,12 @@ FOLDER = Path(__file__).parent / "layouts"
 NONE = "none"
 
 
+def _statements(recipe: str) -> dict[str, str]:
+    """The names and what they are."""
+    parts = [statement.partition("=") for statement in recipe.split(";") if statement.strip()]
+    return {name.strip(): text for name, _, text in parts}
+
+
 @dataclass(frozen=True)
 class Case:
     """A program with the data that its head describes."""
@@ -44,12 +53,13 @@ class Case:
     path: Path
     expected: str
     recipe: str
+    of_binding: str
 
     @staticmethod
     def read(path: Path) -> Case:
         """The case of a file."""
-        head = dict(re.findall(r"^// (expect|data): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
-        return Case(path, head["expect"], head["data"])
+        head = dict(re.findall(r"^// (expect|data|bind): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+        return Case(path, head["expect"], head["data"], head.get("bind", ""))
 
     def data(self, rows: int | None = None) -> dict[str, Any]:
         """The data; `rows`: another value of the first variable."""
@@ -63,10 +73,10 @@ class Case:
             "normal": lambda *shape: rng.standard_normal(shape),
         }
         found: dict[str, Any] = {}
-        for statement in self.recipe.split(";"):
-            name, _, text = statement.partition("=")
-            value = rows if rows is not None and not found else eval(text, names)
-            found[name.strip()] = names[name.strip()] = value
+        others = _statements(self.of_binding) if rows is not None else {}
+        for name, text in _statements(self.recipe).items():
+            value = rows if rows is not None and not found else eval(others.get(name, text), names)
+            found[name] = names[name] = value
         return found
 
     def model(self, data: dict[str, Any], *, layouts: bool) -> ulam.StanModel:
@@ -117,51 +127,53 @@ def gains(cases: list[Case], rounds: int) -> bool:
 
 def _bind(case: Case, rows: int) -> dict[str, Any]:
     """What binding takes in this process, per row."""
+    kinds = (False, True)
+    for layouts in kinds:
+        case.model(case.data(1000), layouts=layouts).layout_choices()  # compiles
     data = case.data(rows)
-    small = case.data(1000)
-    seconds: list[float] = []
-    model = None
-    for layouts in (True, False):
-        case.model(small, layouts=layouts).layout_choices()  # compiles
-        best = np.inf
-        for _ in range(2):
+    seconds, most, kept, gradient = [np.inf, np.inf], [0, 0], 0, np.inf
+    for layouts in kinds:
+        model = case.model(data, layouts=layouts)
+        for _ in range(2 if rows > 100_000 else 9):
             model = case.model(data, layouts=layouts)
             start = time.process_time()
-            choices = model.layout_choices()
-            best = min(best, time.process_time() - start)
-            if layouts:
-                kept = sum(choice.figures.get("bytes", 0) for choice in choices)
-        seconds.append(float(best))
-    assert model is not None
-    point = np.random.default_rng(1).normal(0, 0.3, model.param_unc_num())
-    gradient = min(model.time_gradients(point, 1) for _ in range(3))
+            model.layout_choices()
+            seconds[layouts] = min(seconds[layouts], time.process_time() - start)
+        kept = sum(choice.figures.get("bytes", 0) for choice in model.layout_choices())
+        if not layouts:
+            point = np.random.default_rng(1).normal(0, 0.3, model.param_unc_num())
+            gradient = min(model.time_gradients(point, 1) for _ in range(3))
+        most[layouts] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     size = sum(np.asarray(value).size * (4 if np.asarray(value).dtype.kind == "i" else 8) for value in data.values())
-    bound = seconds[0] - seconds[1]
+    bound = seconds[True] - seconds[False]
     return {
-        "ns": bound / rows * 1e9, "gradients": max(0.0, bound - 1e-3) / gradient, "bytes": kept / rows,
-        "of data": kept / size,
+        "ns in all": seconds[True] / rows * 1e9, "ns": bound / rows * 1e9,
+        "gradients": max(0.0, bound - 1e-3) / gradient, "bytes": kept / rows, "of data": kept / size,
+        "more": (most[True] - most[False]) / rows, "more of data": (most[True] - most[False]) / size,
     }  # fmt: skip
 
 
-def bindings(cases: list[Case], most: int) -> None:
+def bindings(cases: list[Case], least: int, most: int) -> None:
     """Prints a row for each case and number of rows."""
-    print("| program | rows | ns per row | gradients | bytes per row | of the data |\n|---|--:|--:|--:|--:|--:|")
+    print("| program | rows | ns per row | by layouts | gradients | bytes per row | of the data | peak | of the data |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for case in cases:
-        rows = 100_000
+        rows = least
         while rows <= most:
             command = [sys.executable, __file__, case.path.stem, "--bind-one", str(rows)]
             answer = json.loads(subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout)
-            figures = " | ".join(f"{answer[name]:.2f}" for name in ("ns", "gradients", "bytes", "of data"))
+            figures = " | ".join(f"{figure:.2f}" for figure in answer.values())
             print(f"| {case.path.stem} | {rows} | {figures} |", flush=True)
             rows *= 10
 
 
 def main() -> int:
     """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--bind", action="store_true")
+    parser.add_argument("--least", type=int, default=1000)
     parser.add_argument("--most", type=int, default=10_000_000)
     parser.add_argument("--bind-one", type=int, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -170,7 +182,7 @@ def main() -> int:
         print(json.dumps(_bind(cases[0], asked.bind_one)))
         return 0
     if asked.bind:
-        bindings([case for case in cases if case.expected != NONE], asked.most)
+        bindings([case for case in cases if case.expected != NONE], asked.least, asked.most)
         return 0
     return 0 if gains(cases, asked.rounds) else 1
 

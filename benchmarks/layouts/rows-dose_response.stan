@@ -1,5 +1,6 @@
 // expect: unique rows
 // data: animals = 20000; dose = np.round(rng.integers(0, 6, animals) * 0.5, 1); sex = index(animals, 2); died = bits(animals)
+// bind: dose = np.round(rng.integers(0, animals // 12, animals) * 0.5, 1)
 data {
   int<lower=0> animals;
   vector[animals] dose;

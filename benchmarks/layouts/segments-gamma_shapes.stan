@@ -1,5 +1,6 @@
 // expect: rows by index
 // data: N = 9000; J = 120; stand = np.sort(index(N, J)); mass = rng.gamma(2.0, 1.0, N)
+// bind: J = N // 40
 data {
   int N;
   int J;

@@ -142,6 +142,7 @@ class _Sorter:
         rows = self.write.put(integer(arith.SubiOp, self._bound(self.loop.ub), self.first))
         self.one, self.count = one, self.write.put(integer(arith.MaxSIOp, rows, zero))
         slot = take_slots(self.module, 3)
+        mark = self.write.put(rt.MarkOp())
         order, runs, first, figures = self._segments()
         outcome, is_sorted, segments, longest = (self._element(figures, k) for k in range(4))
         for k, value in enumerate((outcome, runs, first)):
@@ -158,6 +159,7 @@ class _Sorter:
         values = (self.count, segments, longest, is_sorted, bytes_)
         place = self.loop.location
         self.write.before(rt.LayoutOp("rows by index", noted, REASONS, FIGURES, result, values, location=place))
+        self.write.before(rt.ReleaseOp(mark))
         for scatter in self.rows.scatters:
             key = self.rows.keys.index(scatter.index)
             ad.SegmentsAttr(IntAttr(slot), IntAttr(key), IntAttr(self.rows.first)).put(scatter)

@@ -333,8 +333,9 @@ class _Weighted:
             assert isinstance(condition, Operation)
             self._fill([condition], arms)
         most = self._put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
+        split = self._alloc(count, i32)
         for column in flat:
-            split, found = self._alloc(count, i32), self._alloc(self.one, i64)
+            found = self._alloc(self.one, i64)
             name = f"group_{_kind(_element(column.buffer))}"
             place = (column.buffer, count, column.width, column.stride, column.across)
             self._kernel(name, *place, groups, known, most, split, found)

@@ -5,12 +5,26 @@
  */
 #ifndef ULAM_GUARD_PAGES
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #include <stdlib.h>
 
 #include "memory.h"
 #include "services.h"
 
 enum { ALIGNMENT = 64, FIRST_CHUNK = 1 << 16 };
+
+/* Where much is read in any order, pages are looked up more slowly than memory: large ones, as NumPy has them. */
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+static void ask_for_large_pages(char *start, char *end) {
+  enum { WORTH = 1 << 22, PAGE = 1 << 12 };
+  uintptr_t first = ((uintptr_t)start + PAGE - 1) & ~(uintptr_t)(PAGE - 1), last = (uintptr_t)end & ~(uintptr_t)(PAGE - 1);
+  if (end - start >= WORTH) madvise((void *)first, last - first, MADV_HUGEPAGE); /* it may be refused */
+}
+#else
+static void ask_for_large_pages(char *start, char *end) { (void)start, (void)end; }
+#endif
 
 static ulam_chunk *chunk_new(int64_t bytes) {
   /* The header and the slack of aligning are in the same block; so is that behind the end, for reading ahead. */
@@ -24,6 +38,7 @@ static ulam_chunk *chunk_new(int64_t bytes) {
   chunk->previous = NULL;
   chunk->start = (char *)start;
   chunk->end = chunk->start + bytes;
+  ask_for_large_pages(chunk->start, chunk->end);
   return chunk;
 }
 

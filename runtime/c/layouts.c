@@ -10,19 +10,19 @@
 
 typedef struct {
   const void *x;
-  int64_t k, row, column;
+  int64_t row;
   int wide; /* elements of 8 bytes, else of 4 */
-  const int32_t *before; /* the groups by the columns that came before */
+  const int32_t *before; /* the groups by the columns that came before; NULL: all rows are in one */
 } key_column;
 
-static inline uint64_t element(const key_column *key, int64_t position) {
+static inline uint64_t element(const key_column *key, int64_t row) {
   if (key->wide) {
     uint64_t bits;
-    memcpy(&bits, (const char *)key->x + 8 * position, sizeof bits);
+    memcpy(&bits, (const char *)key->x + 8 * row * key->row, sizeof bits);
     return bits;
   }
   uint32_t bits;
-  memcpy(&bits, (const char *)key->x + 4 * position, sizeof bits);
+  memcpy(&bits, (const char *)key->x + 4 * row * key->row, sizeof bits);
   return bits;
 }
 
@@ -33,94 +33,119 @@ static inline uint64_t mixed(uint64_t x) { /* SplitMix64 */
   return x ^ (x >> 31);
 }
 
-static inline uint32_t hash_of(const key_column *key, int64_t row) {
-  uint64_t hash = (uint32_t)key->before[row];
-  for (int64_t c = 0; c < key->k; ++c) hash = mixed(hash ^ element(key, row * key->row + c * key->column));
-  return (uint32_t)mixed(hash);
+/* Small numbers of both kinds, whatever their differences, are apart before they are mixed. */
+static inline uint64_t hash_of(uint64_t value, int32_t before) {
+  return mixed(value + 0xd1b54a32d192ed03u * (uint64_t)(uint32_t)before);
 }
 
-static inline int are_equal(const key_column *key, int64_t first, int64_t second) {
-  if (key->before[first] != key->before[second]) return 0;
-  for (int64_t c = 0; c < key->k; ++c)
-    if (element(key, first * key->row + c * key->column) != element(key, second * key->row + c * key->column)) return 0;
-  return 1;
-}
-
-/* Groups that were found, by an open hash table: position + 1 of a group, 0 for none. */
+/* Groups that were found, by an open hash table. Large ones are in no cache: an entry has all that is compared, and
+ * those of a batch of rows are asked for before the first is looked at. */
 typedef struct {
-  int32_t *slots, *heads;
-  uint32_t *hashes;
-  int64_t size, found, room;
+  uint64_t value;
+  int32_t before, number; /* from 1; 0: there is none */
+} group_entry;
+
+typedef struct {
+  group_entry *entries;
+  int64_t size, found;
 } group_table;
 
-static void make_table(ulam_context *ctx, group_table *table, int64_t size) {
+enum { FIRST_SIZE = 256, BATCH = 32, SAMPLED_FROM = 1 << 14, PAIRS = 256 };
+
+static void make_table(ulam_context *ctx, group_table *table, int64_t groups) {
+  int64_t size = FIRST_SIZE;
+  while (3 * size < 4 * (groups + BATCH)) size *= 2;
   table->size = size;
-  table->room = size / 2;
-  table->slots = ulam_alloc(ctx, size * 4);
-  memset(table->slots, 0, (size_t)size * 4);
-  table->heads = ulam_alloc(ctx, table->room * 4);
-  table->hashes = ulam_alloc(ctx, table->room * 4);
+  table->entries = ulam_alloc(ctx, size * (int64_t)sizeof(group_entry));
+  memset(table->entries, 0, (size_t)size * sizeof(group_entry));
+}
+
+/* The entry of a key, or the one that is free for it. */
+static inline group_entry *entry_of(const group_table *table, uint64_t hash, uint64_t value, int32_t before) {
+  uint64_t mask = (uint64_t)(table->size - 1), slot = hash & mask;
+  group_entry *entry = &table->entries[slot];
+  while (entry->number && (entry->value != value || entry->before != before)) {
+    slot = (slot + 1) & mask;
+    entry = &table->entries[slot];
+  }
+  return entry;
 }
 
 static void grow_table(ulam_context *ctx, group_table *table) {
   group_table old = *table;
-  make_table(ctx, table, 4 * old.size);
-  memcpy(table->heads, old.heads, (size_t)old.found * 4);
-  memcpy(table->hashes, old.hashes, (size_t)old.found * 4);
-  for (int64_t g = 0; g < old.found; ++g) {
-    uint64_t slot = table->hashes[g] & (uint64_t)(table->size - 1);
-    while (table->slots[slot]) slot = (slot + 1) & (uint64_t)(table->size - 1);
-    table->slots[slot] = (int32_t)g + 1;
-  }
+  make_table(ctx, table, old.size); /* to twice the size */
+  for (const group_entry *entry = old.entries; entry < old.entries + old.size; ++entry)
+    if (entry->number) *entry_of(table, hash_of(entry->value, entry->before), entry->value, entry->before) = *entry;
 }
 
-/* The group that a row belongs to; a new one with this row as its head if there is none. */
-static inline int64_t group_of(ulam_context *ctx, group_table *table, const key_column *key, int64_t row) {
-  if (table->found == table->room) grow_table(ctx, table);
-  uint32_t hash = hash_of(key, row);
-  uint64_t mask = (uint64_t)(table->size - 1), slot = hash & mask;
-  for (int32_t entry; (entry = table->slots[slot]) != 0; slot = (slot + 1) & mask)
-    if (table->hashes[entry - 1] == hash && are_equal(key, table->heads[entry - 1], row)) return entry - 1;
-  table->slots[slot] = (int32_t)++table->found;
-  table->heads[table->found - 1] = (int32_t)row;
-  table->hashes[table->found - 1] = hash;
-  return table->found - 1;
-}
+static inline int32_t before_of(const key_column *key, int64_t row) { return key->before ? key->before[row] : 0; }
 
-enum { FIRST_SIZE = 1024, SAMPLED_FROM = 1 << 14, PAIRS = 256 };
-
-/* Whether a sample of rows has far fewer equal ones than it would have if each row came twice: of m rows out of n, each
- * of which is there twice, m^2 / n pairs are equal on average, here PAIRS; unequal numbers of copies give more. */
-static int has_few_repeats(ulam_context *ctx, const key_column *key, int64_t n) {
+/* How many groups a sample of rows makes likely; -1 if it has far fewer equal rows than it would have if each row came
+ * twice: of m rows out of n, each of which is there twice, m^2 / n pairs are equal on average, here PAIRS; unequal
+ * numbers of copies give more. */
+static int64_t likely_groups(ulam_context *ctx, const key_column *key, int64_t n) {
   if (n < SAMPLED_FROM) return 0;
   char *mark = ctx->arena_cursor;
   int64_t sampled = (int64_t)(sqrt((double)n) * sqrt((double)PAIRS)), pairs = 0;
+  int32_t *heads = ulam_alloc(ctx, sampled * 4);
   group_table table = {.found = 0};
-  make_table(ctx, &table, FIRST_SIZE);
+  make_table(ctx, &table, sampled);
   for (int64_t i = 0; i < sampled; ++i) {
-    int64_t row = (int64_t)(mixed((uint64_t)i) % (uint64_t)n), known = table.found;
-    int64_t group = group_of(ctx, &table, key, row);
-    pairs += table.found == known && table.heads[group] != row;
+    int64_t row = (int64_t)(mixed((uint64_t)i) % (uint64_t)n);
+    uint64_t value = element(key, row);
+    int32_t before = before_of(key, row);
+    group_entry *entry = entry_of(&table, hash_of(value, before), value, before);
+    if (entry->number) {
+      pairs += heads[entry->number - 1] != row;
+      continue;
+    }
+    heads[table.found++] = (int32_t)row;
+    *entry = (group_entry){value, before, (int32_t)table.found};
   }
   ulam_release(ctx, mark);
-  return pairs < PAIRS / 2;
+  if (pairs < PAIRS / 2) return -1;
+  return pairs > table.found ? table.found : (int64_t)((double)n * (PAIRS / 2) / (double)pairs);
 }
 
-static void group_rows(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most, int32_t *groups,
-                       int64_t *count) {
+/* Splits groups further by a column; `groups` may be those before. How many there are; -1 if they are too many. */
+static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t most, int32_t *groups) {
   char *mark = ctx->arena_cursor;
-  *count = -1;
-  if (known < 0 || n > INT32_MAX || has_few_repeats(ctx, key, n)) {
-    memset(groups, 0, (size_t)n * 4);
-    return;
-  }
+  int64_t likely = likely_groups(ctx, key, n);
+  if (likely < 0) return -1;
   group_table table = {.found = 0};
-  make_table(ctx, &table, FIRST_SIZE);
-  int64_t row = 0;
-  for (; row < n && table.found <= most; ++row) groups[row] = (int32_t)group_of(ctx, &table, key, row);
-  memset(groups + row, 0, (size_t)(n - row) * 4);
-  if (table.found <= most) *count = table.found;
+  make_table(ctx, &table, likely < most ? likely : most);
+  uint64_t values[BATCH], hashes[BATCH];
+  for (int64_t first = 0; first < n && table.found <= most; first += BATCH) {
+    int64_t count = n - first < BATCH ? n - first : BATCH;
+    while (4 * (table.found + BATCH) > 3 * table.size) grow_table(ctx, &table);
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = element(key, first + i);
+      hashes[i] = hash_of(values[i], before_of(key, first + i));
+      __builtin_prefetch(&table.entries[hashes[i] & (uint64_t)(table.size - 1)]);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      int32_t before = before_of(key, first + i);
+      group_entry *entry = entry_of(&table, hashes[i], values[i], before);
+      if (entry->number == 0) *entry = (group_entry){values[i], before, (int32_t)++table.found};
+      groups[first + i] = entry->number - 1;
+    }
+  }
   ulam_release(ctx, mark);
+  return table.found <= most ? table.found : -1;
+}
+
+/* By a column of k elements per row, one after the other. */
+static void group_rows(ulam_context *ctx, key_column key, int64_t n, int64_t k, int64_t column, int64_t known,
+                       int64_t most, int32_t *groups, int64_t *count) {
+  *count = n > INT32_MAX ? -1 : known;
+  if (n > INT32_MAX) return;
+  if (*count >= 0 && k == 0) memcpy(groups, key.before, (size_t)n * 4);
+  for (int64_t c = 0; c < k && *count >= 0; ++c) {
+    *count = group_column(ctx, &key, n, most, groups);
+    key.x = (const char *)key.x + column * (key.wide ? 8 : 4);
+    key.before = groups;
+  }
+  if (*count < 0) memset(groups, 0, (size_t)n * 4);
 }
 
 /* Splits groups of rows further by a column: `before` are the groups so far, `known` their number (all rows in group 0
@@ -128,77 +153,69 @@ static void group_rows(ulam_context *ctx, const key_column *key, int64_t n, int6
  * they begin. `count`: how many; -1 if there are surely more than `most`, or so many that they are not worth counting. */
 ULAM_API void ulam_group_reals(ulam_context *ctx, const double *x, int64_t n, int64_t k, int64_t row, int64_t column,
                                const int32_t *before, int64_t known, int64_t most, int32_t *groups, int64_t *count) {
-  key_column key = {x, k, row, column, 1, before};
-  group_rows(ctx, &key, n, known, most, groups, count);
+  group_rows(ctx, (key_column){x, row, 1, before}, n, k, column, known, most, groups, count);
 }
 
 ULAM_API void ulam_group_ints(ulam_context *ctx, const int32_t *x, int64_t n, int64_t k, int64_t row, int64_t column,
                               const int32_t *before, int64_t known, int64_t most, int32_t *groups, int64_t *count) {
-  key_column key = {x, k, row, column, 0, before};
-  group_rows(ctx, &key, n, known, most, groups, count);
+  group_rows(ctx, (key_column){x, row, 0, before}, n, k, column, known, most, groups, count);
 }
 
-/* Of each of `g` groups, its first row and the number of its rows. */
+/* Of each of `g` groups, its first row and the number of its rows; groups are numbered in the order in which they begin. */
 ULAM_API void ulam_group_heads(ulam_context *ctx, const int32_t *groups, int64_t n, int64_t g, int32_t *heads,
                                double *weights) {
   (void)ctx;
-  memset(heads, 0, (size_t)g * 4);
   memset(weights, 0, (size_t)g * 8);
-  for (int64_t row = 0; row < n; ++row) {
-    int64_t group = groups[row];
-    if (group < g && weights[group]++ == 0) heads[group] = (int32_t)row;
+  int64_t found = 0;
+  for (int64_t row = 0; row < n && g; ++row) {
+    if (groups[row] == found) heads[found++] = (int32_t)row;
+    weights[groups[row]] += 1;
   }
 }
 
-/* Rows in the order of an index from 1 to s - 1, equal ones as they were: order[starts[j - 1]] to order[starts[j] - 1]
- * have index j. `figures`: whether that is so, 0 if an index is out of range (then the order is that of the rows, and all
- * segments are empty); whether rows were in this order already; how many segments are not empty; the longest. */
-ULAM_API void ulam_order_rows(ulam_context *ctx, const int32_t *index, int64_t n, int64_t s, int32_t *order,
-                              int64_t *starts, int64_t *figures) {
-  memset(starts, 0, (size_t)s * 8);
-  memset(figures, 0, 4 * 8);
-  int64_t in_range = n <= INT32_MAX, sorted = 1;
-  for (int64_t row = 0; row < n && in_range; ++row) {
-    in_range = index[row] >= 1 && index[row] < s;
-    if (in_range) ++starts[index[row]];
-    sorted &= row == 0 || index[row - 1] <= index[row];
+enum { SOURCE_ROWS = 1 << 14, MOST_PARTS = 1 << 11 };
+
+/* The parts of an order in which rows ascend: how many, and where each ends; 0 if there are too many, or the data are
+ * small enough to be read in any order. */
+static int64_t ascending_parts(const int32_t *order, int64_t n, int64_t *ends) {
+  int64_t parts = 0;
+  if (n < SOURCE_ROWS) return 0;
+  for (int64_t i = 1; i < n; ++i) {
+    if (order[i] >= order[i - 1]) continue;
+    if (parts == MOST_PARTS - 1) return 0;
+    ends[parts++] = i;
   }
-  if (!in_range || sorted)
-    for (int64_t row = 0; row < n; ++row) order[row] = (int32_t)row;
-  if (!in_range) {
-    memset(starts, 0, (size_t)s * 8);
-    return;
-  }
-  int64_t used = 0, longest = 0;
-  for (int64_t j = 1; j < s; ++j) {
-    used += starts[j] > 0;
-    longest = starts[j] > longest ? starts[j] : longest;
-    starts[j] += starts[j - 1];
-  }
-  if (!sorted) {
-    char *mark = ctx->arena_cursor;
-    int64_t *next = ulam_alloc(ctx, s * 8);
-    memcpy(next, starts, (size_t)s * 8);
-    for (int64_t row = 0; row < n; ++row) order[next[index[row] - 1]++] = (int32_t)row;
-    ulam_release(ctx, mark);
-  }
-  figures[0] = 1, figures[1] = sorted, figures[2] = used, figures[3] = longest;
+  ends[parts++] = n;
+  return parts;
 }
+
+/* Rows in an order. Each ascending part goes through all of the data: the parts take turns, with the same rows. */
+#define TAKE(name, kind)                                                                                             \
+  ULAM_API void name(ulam_context *ctx, const kind *x, const int32_t *order, int64_t n, int64_t k, int64_t row,      \
+                     int64_t column, int64_t t, kind *out) {                                                         \
+    (void)t;                                                                                                         \
+    char *mark = ctx->arena_cursor;                                                                                  \
+    int64_t *ends = ulam_alloc(ctx, 2 * MOST_PARTS * 8), *next = ends + MOST_PARTS;                                  \
+    int64_t parts = ascending_parts(order, n, ends);                                                                 \
+    for (int64_t c = 0; c < k; ++c) {                                                                                \
+      const kind *from = x + c * column;                                                                             \
+      kind *to = out + c * n;                                                                                        \
+      int64_t left = n;                                                                                              \
+      for (int64_t p = 0; p < parts; ++p) next[p] = p ? ends[p - 1] : 0;                                             \
+      for (int64_t end = SOURCE_ROWS; parts && left; end += SOURCE_ROWS)                                             \
+        for (int64_t p = 0; p < parts; ++p) {                                                                        \
+          int64_t i = next[p];                                                                                       \
+          for (; i < ends[p] && order[i] < end; ++i) to[i] = from[order[i] * row];                                   \
+          left -= i - next[p], next[p] = i;                                                                          \
+        }                                                                                                            \
+      for (int64_t i = 0; i < n && !parts; ++i) to[i] = from[order[i] * row];                                        \
+    }                                                                                                                \
+    ulam_release(ctx, mark);                                                                                         \
+  }
 
 /* Rows of a column of `t` elements in an order: out[c * n + i] is element c of row order[i]. */
-ULAM_API void ulam_take_reals(ulam_context *ctx, const double *x, const int32_t *order, int64_t n, int64_t k, int64_t row,
-                              int64_t column, int64_t t, double *out) {
-  (void)ctx, (void)t;
-  for (int64_t c = 0; c < k; ++c)
-    for (int64_t i = 0; i < n; ++i) out[c * n + i] = x[order[i] * row + c * column];
-}
-
-ULAM_API void ulam_take_ints(ulam_context *ctx, const int32_t *x, const int32_t *order, int64_t n, int64_t k, int64_t row,
-                             int64_t column, int64_t t, int32_t *out) {
-  (void)ctx, (void)t;
-  for (int64_t c = 0; c < k; ++c)
-    for (int64_t i = 0; i < n; ++i) out[c * n + i] = x[order[i] * row + c * column];
-}
+TAKE(ulam_take_reals, double)
+TAKE(ulam_take_ints, int32_t)
 
 /* ---------------------------------------------------------------- segments of rows that scatter to the same elements */
 
@@ -217,15 +234,14 @@ static int64_t group_by_key(ulam_context *ctx, const int32_t *key, int64_t n, co
   }
   int64_t range = n ? (int64_t)greatest - least + 1 : 0;
   if (range > (n + MOST_DIRECT) / (known ? known : 1)) {
-    key_column column = {key, 1, 1, 1, 0, before};
-    group_rows(ctx, &column, n, known, most, groups, &found);
-    return found;
+    key_column column = {key, 1, 0, before};
+    return group_column(ctx, &column, n, most, groups);
   }
   char *mark = ctx->arena_cursor;
   int32_t *numbers = ulam_alloc(ctx, range * known * 4);
   memset(numbers, 0, (size_t)(range * known) * 4);
   for (int64_t row = 0; row < n; ++row) {
-    int32_t *number = &numbers[before[row] * range + key[row] - least];
+    int32_t *number = &numbers[(before ? before[row] * range : 0) + key[row] - least];
     if (*number == 0) *number = (int32_t)++found;
     groups[row] = *number - 1;
   }
@@ -233,21 +249,58 @@ static int64_t group_by_key(ulam_context *ctx, const int32_t *key, int64_t n, co
   return found <= most ? found : -1;
 }
 
-/* Rows in the order of their groups, which are numbered as they begin; whether that is the order that they have. */
-static int order_by_groups(ulam_context *ctx, const int32_t *groups, int64_t n, int64_t count, int32_t *order) {
-  char *mark = ctx->arena_cursor;
-  int64_t *next = ulam_alloc(ctx, (count + 1) * 8);
-  int sorted = 1;
-  memset(next, 0, (size_t)(count + 1) * 8);
-  for (int64_t row = 0; row < n; ++row) ++next[groups[row] + 1];
-  for (int64_t g = 0; g < count; ++g) next[g + 1] += next[g];
+enum { STREAMS = 1 << 13 };
+
+/* Rows in the order of their groups, which are numbered as they begin; whether that is the order that they have. Those
+ * of group g come to be from starts[g] on. */
+static int order_by_groups(ulam_context *ctx, const int32_t *groups, int64_t n, int64_t count, int32_t *order,
+                           int32_t *starts) {
+  int64_t sorted = 1;
+  memset(starts, 0, (size_t)(count + 1) * 4);
   for (int64_t row = 0; row < n; ++row) {
-    int64_t place = next[groups[row]]++;
-    order[place] = (int32_t)row;
-    sorted &= place == row;
+    ++starts[groups[row] + 1];
+    sorted &= row == 0 || groups[row - 1] <= groups[row];
+  }
+  for (int64_t g = 0; g < count; ++g) starts[g + 1] += starts[g];
+  if (sorted) {
+    for (int64_t row = 0; row < n; ++row) order[row] = (int32_t)row;
+    return 1;
+  }
+  char *mark = ctx->arena_cursor;
+  int32_t *next = ulam_alloc(ctx, count * 4);
+  memcpy(next, starts, (size_t)count * 4);
+  if (count <= STREAMS) {
+    for (int64_t row = 0; row < n; ++row) order[next[groups[row]]++] = (int32_t)row;
+  } else { /* more places than caches have: first by several groups together */
+    struct { int32_t row, group; } *some = ulam_alloc(ctx, n * (int64_t)sizeof *some);
+    int32_t ahead[STREAMS + 1];
+    int shift = 0;
+    while (count >> shift > STREAMS) ++shift;
+    for (int64_t g = 0; g < count; g += (int64_t)1 << shift) ahead[g >> shift] = starts[g];
+    for (int64_t row = 0; row < n; ++row) {
+      int32_t place = ahead[groups[row] >> shift]++;
+      some[place].row = (int32_t)row, some[place].group = groups[row];
+    }
+    for (int64_t i = 0; i < n; ++i) order[next[some[i].group]++] = some[i].row;
   }
   ulam_release(ctx, mark);
-  return sorted;
+  return 0;
+}
+
+/* The runs of rows in the order of groups, and the first of each block, as below; the length of the longest group. */
+static int64_t write_runs(const int32_t *starts, int64_t n, int64_t count, int64_t b, int32_t *runs, int64_t *first) {
+  int64_t made = 0, longest = 0;
+  for (int64_t g = 0; g < count; ++g) {
+    int64_t end = starts[g + 1];
+    longest = end - starts[g] > longest ? end - starts[g] : longest;
+    for (int64_t row = starts[g]; row < end; row = (row / BLOCK + 1) * BLOCK) {
+      if (row % BLOCK == 0) first[row / BLOCK] = made;
+      runs[made++] = (int32_t)row;
+    }
+  }
+  runs[made] = (int32_t)n;
+  first[b - 1] = made;
+  return longest;
 }
 
 /* Chooses an order of rows of which each adds to elements of buffers: `keys[q * n + row]` says to which, `uses[q]` how many
@@ -260,54 +313,36 @@ static int order_by_groups(ulam_context *ctx, const int32_t *groups, int64_t n, 
 ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t n, int64_t k, const int32_t *uses,
                                 int64_t r, int64_t b, int32_t *order, int32_t *runs, int64_t *first,
                                 int64_t *figures) {
-  char *mark = ctx->arena_cursor;
   memset(runs, 0, (size_t)r * 4);
   memset(first, 0, (size_t)b * 8);
   memset(figures, 0, 4 * 8);
-  int32_t *groups = ulam_alloc(ctx, n * 4), *best = ulam_alloc(ctx, n * 4), *zeros = ulam_alloc(ctx, n * 4);
-  memset(zeros, 0, (size_t)n * 4);
+  if (n > INT32_MAX) return;
+  char *mark = ctx->arena_cursor;
+  int32_t *best = ulam_alloc(ctx, n * 4), *groups = k > 1 ? ulam_alloc(ctx, n * 4) : NULL;
   double all = 0, blocks = (double)(b - 1);
   for (int64_t q = 0; q < k; ++q) all += uses[q];
   double least = WORTH * all * (double)n;
-  int64_t known = n <= INT32_MAX ? 1 : -1, count = 0;
-  const int32_t *before = zeros;
-  for (int64_t q = 0; q < k; ++q) {
-    known = group_by_key(ctx, keys + q * n, n, before, known, groups);
-    if (known < 0) break;
-    int32_t *other = before == zeros ? ulam_alloc(ctx, n * 4) : (int32_t *)before;
-    before = groups;
-    groups = other;
-  }
-  if (known >= 0 && n > 0) {
+  int64_t known = n ? 1 : -1, count = 0;
+  for (int64_t q = 0; q < k; ++q) known = group_by_key(ctx, keys + q * n, n, q ? best : NULL, known, best);
+  if (known >= 0) {
     double cost = ((double)known + blocks) * (RUN_COST + all) + SUM_COST * all * (double)n;
-    if (cost < least) {
-      least = cost, count = known, figures[0] = 1;
-      memcpy(best, before, (size_t)n * 4);
-    }
+    if (cost < least) least = cost, count = known, figures[0] = 1;
   }
   for (int64_t q = 0; k > 1 && q < k; ++q) {
-    int64_t own = group_by_key(ctx, keys + q * n, n, zeros, n <= INT32_MAX ? 1 : -1, groups);
+    int64_t own = group_by_key(ctx, keys + q * n, n, NULL, n ? 1 : -1, groups);
     double cost = ((double)own + blocks) * (RUN_COST + uses[q]) + (all - uses[q] + SUM_COST * uses[q]) * (double)n;
-    if (own < 0 || n == 0 || cost >= least) continue;
+    if (own < 0 || cost >= least) continue;
     least = cost, count = own, figures[0] = 2 + q;
-    memcpy(best, groups, (size_t)n * 4);
+    int32_t *other = best;
+    best = groups, groups = other;
   }
-  if (figures[0] == 0) {
+  if (figures[0]) {
+    int32_t *starts = ulam_alloc(ctx, (count + 1) * 4);
+    figures[1] = order_by_groups(ctx, best, n, count, order, starts);
+    figures[2] = count;
+    figures[3] = write_runs(starts, n, count, b, runs, first);
+  } else {
     for (int64_t row = 0; row < n; ++row) order[row] = (int32_t)row;
-    ulam_release(ctx, mark);
-    return;
   }
-  figures[1] = order_by_groups(ctx, best, n, count, order);
-  figures[2] = count;
-  int64_t made = 0, since = 0;
-  for (int64_t row = 0; row < n; ++row) {
-    int begins = row == 0 || best[order[row]] != best[order[row - 1]];
-    if (begins) since = row;
-    if (row - since + 1 > figures[3]) figures[3] = row - since + 1;
-    if (begins || row % BLOCK == 0) runs[made++] = (int32_t)row;
-    if (row % BLOCK == 0) first[row / BLOCK] = made - 1;
-  }
-  runs[made] = (int32_t)n;
-  first[b - 1] = made;
   ulam_release(ctx, mark);
 }

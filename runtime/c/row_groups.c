@@ -66,10 +66,13 @@ static int is_in(int64_t count, int64_t weight, int by_counts) {
  * row; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal rows are
  * there once, whether the order is another one, how many rows have 0 in `arms`. If there are too few equal rows (or g is
  * 0: too many kinds), groups have weight 1 and all `n` rows, in their order. */
-ULAM_API void ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, const int32_t *arms,
-                              int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
-                              int64_t *taken, int64_t *figures) {
-  (void)ctx;
+ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, const int32_t *arms,
+                                 int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
+                                 int64_t *taken, int64_t *figures) {
+  if (n > INT32_MAX)
+    return ulam_fail(ctx, ULAM_FATAL,
+                     "a loop has %lld rows, and layouts of the data are for at most %d: without layouts it runs",
+                     (long long)n, INT32_MAX);
   memset(starts, 0, (size_t)(room + 1) * 8);
   memset(weights, 0, (size_t)room * 8);
   memset(taken, 0, (size_t)room * 8);
@@ -96,4 +99,5 @@ ULAM_API void ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const dou
   }
   figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || first < last;
   figures[4] = others;
+  return ULAM_OK;
 }

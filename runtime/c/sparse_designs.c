@@ -53,6 +53,11 @@ ULAM_API void ulam_sparse_columns(ulam_context *ctx, const double *x, const int6
   int64_t low = range[0], rows = range[1] > range[0] ? range[1] - range[0] : 0, all = 0, listed = 0, whole = 0;
   memset(entries, 0, (size_t)k * 8);
   memset(figures, 0, FIGURES * 8);
+  figures[F_ROWS] = rows, figures[F_COLUMNS] = k;
+  if (rows >= INT32_MAX || k >= INT32_MAX) {
+    figures[OUTCOME] = TOO_MANY;
+    return;
+  }
   for (int64_t first = 0; first < rows; first += BLOCK) {
     int64_t n = rows - first < BLOCK ? rows - first : BLOCK;
     for (int64_t c = 0; c < k; ++c) entries[c] += count_entries(x + offsets[c] + (low + first) * stride, stride, n);
@@ -65,8 +70,8 @@ ULAM_API void ulam_sparse_columns(ulam_context *ctx, const double *x, const int6
       ++whole;
   }
   double cost = (double)rows * ROW_COST + (double)listed * ENTRY_COST + (double)(whole * rows) * WHOLE_COST;
-  figures[F_ROWS] = rows, figures[F_COLUMNS] = k, figures[F_ENTRIES] = all, figures[F_WHOLE] = whole;
-  if (rows >= INT32_MAX || k >= INT32_MAX || listed > INT32_MAX - rows - 2)
+  figures[F_ENTRIES] = all, figures[F_WHOLE] = whole;
+  if (listed > INT32_MAX - rows - 2)
     figures[OUTCOME] = TOO_MANY;
   else if (cost >= WORTH * (double)(k * rows) * WHOLE_COST)
     figures[OUTCOME] = NOT_SPARSE;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +11,9 @@ import numpy as np
 import pytest
 from kernel_calls import run
 from numpy.typing import NDArray
+
+from ulam.runtime.c_library import library
+from ulam.runtime.native import Context
 
 Column = NDArray[Any]
 
@@ -65,24 +70,97 @@ def test_a_sample_tells_where_hardly_any_rows_repeat(unique: int, found: bool) -
         assert (grouped([order], 100_000)[1] == unique) is found
 
 
-@pytest.mark.parametrize("n", [0, 1, 6, 3000])
-@pytest.mark.parametrize("segments", [1, 40])
-def test_rows_in_the_order_of_an_index(n: int, segments: int) -> None:
-    index = np.random.default_rng(n).integers(1, segments + 1, n).astype(np.int32)
-    for given in (index, np.sort(index)):
-        _, order, starts, figures = run("order_rows", [given], {"n": n, "s": segments + 1})
-        assert np.array_equal(order, np.argsort(given, kind="stable"))
-        counts = np.bincount(given, minlength=segments + 1)[1:]
-        assert np.array_equal(starts, [0, *np.cumsum(counts)])
-        is_sorted = bool(np.all(given[:-1] <= given[1:]))
-        assert list(figures) == [1, is_sorted, np.count_nonzero(counts), counts.max(initial=0)]
+def segmented(keys: Sequence[Column], uses: list[int]) -> tuple[Column, list[int], list[int], list[int]]:
+    """The order of rows, the runs, the first run of each block, and figures."""
+    n = len(keys[0])
+    sizes = {"n": n, "k": len(keys), "r": n // 4 + n // 256 + 2, "b": (n + 255) // 256 + 1}
+    table = [np.concatenate(keys).astype(np.int32), np.array(uses, np.int32)]
+    *_, order, runs, first, figures = run("segment_rows", table, sizes)
+    return order, runs.tolist(), first.tolist(), figures.tolist()
 
 
-@pytest.mark.parametrize("wrong", [0, -7, 5, 2**31 - 1])
-def test_an_index_out_of_range_orders_nothing(wrong: int) -> None:
-    index = np.array([3, 1, wrong, 2], np.int32)
-    _, order, starts, figures = run("order_rows", [index], {"n": 4, "s": 5})
-    assert list(order) == [0, 1, 2, 3] and not starts.any() and figures[0] == 0
+@pytest.mark.parametrize(
+    ("n", "kinds", "ordered"),
+    [
+        (7, 1, False),
+        (700, 5, False),
+        (700, 5, True),
+        (60_000, 300, False),
+        (150_000, 9000, False),
+        (150_000, 9000, True),
+    ],
+)
+@pytest.mark.parametrize("far", [1, 100_003])
+def test_equal_keys_come_side_by_side(n: int, kinds: int, ordered: bool, far: int) -> None:
+    keys = np.random.default_rng(n).integers(-kinds // 2, kinds // 2 + 1, n) * far
+    if ordered:
+        keys = np.sort(keys)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    by_begin = np.argsort(np.argsort(first))[inverse]  # numbers in the order in which keys begin
+    order, runs, blocks, figures = segmented([keys], [3])
+    if n < 100:
+        assert figures == [0, 0, 0, 0]
+        return
+    assert np.array_equal(order, np.argsort(by_begin, kind="stable"))
+    assert figures == [1, ordered, len(first), np.bincount(by_begin).max()]
+    begins = sorted({*np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] - 1)).tolist(), *range(0, n, 256)})
+    assert runs[: len(begins) + 1] == [*begins, n]
+    assert blocks == [*np.searchsorted(begins, np.arange(0, n, 256)), len(begins)]
+    values = np.random.default_rng(1).standard_normal((n, 2))
+    sizes = {"n": n, "k": 2, "row": 2, "column": 1, "t": 2 * n}
+    assert np.array_equal(run("take_reals", [values.ravel(), order], sizes)[-1], values[order].ravel(order="F"))
+
+
+def test_the_key_that_leaves_least_to_add_is_taken() -> None:
+    rng = np.random.default_rng(6)
+    few, many = rng.integers(0, 9, 4000), rng.permutation(4000)
+    for keys, outcome in (([few, few + 1], 1), ([few, many], 2), ([many, few], 3), ([many, many], 0)):
+        order, _, _, figures = segmented(keys, [1, 1])
+        assert figures[0] == outcome
+        expected = np.arange(4000)
+        if outcome:
+            begins = np.unique(few, return_index=True)[1]
+            expected = np.argsort(np.argsort(np.argsort(begins))[few], kind="stable")
+        assert np.array_equal(order, expected)
+
+
+def test_small_numbers_in_several_columns_do_not_collide() -> None:
+    """A table that has its entries in few places takes a hundred times as long."""
+    rng = np.random.default_rng(8)
+    kinds = rng.integers(0, 200 * 200, 160_000)
+    crossed, mixed = [kinds % 200, kinds // 200], [kinds % 200 * np.pi, kinds // 200 * np.e]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(3):
+        for taken, columns in zip(seconds, (crossed, mixed), strict=True):
+            start = time.process_time()
+            found = grouped([column.astype(columns[0].dtype) for column in columns], len(kinds))
+            taken.append(time.process_time() - start)
+            assert found[1] == len(np.unique(kinds))
+    assert min(seconds[0]) < 10 * min(seconds[1])
+
+
+def test_more_rows_than_32_bits_count_are_left_alone() -> None:
+    """Nothing of them is read."""
+    n, context = 2**31, Context()
+
+    def call(name: str, *arguments: Any) -> int:
+        function = getattr(library(), f"ulam_{name}")
+        function.restype = ctypes.c_int32
+        pointers = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else a for a in arguments]
+        return function(
+            ctypes.c_void_p(context.address), *(ctypes.c_int64(a) if isinstance(a, int) else a for a in pointers)
+        )
+
+    count, figures = np.array([5]), np.full(9, 5)
+    call("group_reals", None, n, 1, 1, 0, None, 1, n, None, count)
+    assert count[0] == -1
+    runs, first = np.zeros(2, np.int32), np.zeros(2, np.int64)
+    call("segment_rows", None, n, 1, None, 2, 2, None, runs, first, figures)
+    assert figures[0] == 0, "there is no other order"
+    call("sparse_columns", None, None, 1, 1, np.array([0, n]), np.zeros(1, np.int64), figures)
+    assert list(figures[:3]) == [2, n, 1]
+    assert call("weigh_rows", None, None, None, n, 0, 64, None, None, None, None, figures) == 2
+    assert "2147483648 rows" in context.message
 
 
 @pytest.mark.parametrize("by_rows", [False, True])
