@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from ulam.dialects import rt, trace
 from ulam.dialects.kept_buffers import keeps_buffer
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.emit.alias import AliasScopes, MetadataTable, RootTable, find_all_roots
 from ulam.emit.errors import EmissionError
 from ulam.emit.function_attributes import GROUPS, HOT, PART, PLAIN, SMALL
@@ -50,8 +50,6 @@ STACK_BYTES_OF_PART = 2 << 10
 
 PLAIN_SYMBOL = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*\Z")
 
-# The operands as a plain tuple: an `OpOperands` view costs ten times as much to index.
-_operand_tuple: Callable[[Operation], tuple[SSAValue, ...]] = operator.attrgetter("_operands")
 _value_type: Callable[[SSAValue], Attribute] = operator.attrgetter("_type")
 
 
@@ -300,7 +298,7 @@ class FunctionEmitter:
 
     def operands(self, op: Operation) -> tuple[SSAValue, ...]:
         """The operands, all of which must have a name by now."""
-        return _operand_tuple(op)
+        return operand_tuple(op)
 
     def type(self, value: SSAValue) -> str:
         """LLVM type of a value."""

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ulam.dialects.walk import following_op
 from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
 from ulam.passes.pipelines import pipeline_parts
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Block, Operation
+    from xdsl.ir import Operation
 
 Groups = tuple[frozenset[str], ...]
 MANY = 1500
@@ -80,33 +81,38 @@ def busy_parts(pipeline: str, module: ModuleOp) -> Iterator[str]:
 
 
 def _names(module: ModuleOp) -> set[str]:
-    found: set[str] = set()
-    if _add_names(module, "", found) > MANY:
-        found.add("many")
+    classes: _Classes = (set(), set())
+    functions: tuple[set[str], set[str]] = (set(), set())
+    many = _add_ops(module, 0, classes, functions) > MANY
+    found: set[str] = {"many"} if many else set()
+    for prefix, seen, called in zip(("", "loop:"), classes, functions, strict=True):
+        found.update(prefix + cls.name for cls in seen)
+        found |= called
+        if any(function(name).cost is FunctionCost.CALL for name in called):
+            found.add(f"{prefix}costly")
     return found
 
 
 _LOOPS = frozenset(("scf.for", "scf.while"))
+_Classes = tuple[set["type[Operation]"], set["type[Operation]"]]
 
 
-def _add_names(op: Operation, prefix: str, found: set[str]) -> int:
-    """Returns how many ops there are."""
-    return sum(_add_block(block, prefix, found) for region in op.regions for block in region.blocks)
-
-
-def _add_block(block: Block, prefix: str, found: set[str]) -> int:
-    op = block.first_op
+def _add_ops(op: Operation, in_loop: int, classes: _Classes, functions: tuple[set[str], set[str]]) -> int:
+    """Adds the classes of the ops inside of `op`, and the functions of `rt.math`: first those outside of loops, then
+    those inside. Returns how many ops there are.
+    """
+    seen, called = classes[in_loop], functions[in_loop]
     count = 0
-    while op is not None:
-        count += 1
-        name = op.name
-        found.add(prefix + name)
-        if name == "rt.math":
-            called: str = op.properties["function"].data  # type: ignore[attr-defined]
-            found.add(called)
-            if function(called).cost is FunctionCost.CALL:
-                found.add(f"{prefix}costly")
-        if op.regions:
-            count += _add_names(op, "loop:" if name in _LOOPS else prefix, found)
-        op = op.next_op
+    for region in op.regions:
+        for block in region.blocks:
+            inner = block.first_op
+            while inner is not None:
+                count += 1
+                cls = type(inner)
+                seen.add(cls)
+                if inner.regions:
+                    count += _add_ops(inner, int(in_loop or cls.name in _LOOPS), classes, functions)
+                elif cls.name == "rt.math":
+                    called.add(inner.properties["function"].data)  # type: ignore[attr-defined]
+                inner = following_op(inner)
     return count

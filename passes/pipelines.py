@@ -317,14 +317,15 @@ def run_pipeline(module: ModuleOp, text: str, between: Callable[[], None] | None
     """
     from xdsl.context import Context
 
-    from ulam.passes.running import run_passes
+    from ulam.passes.running import remembering, run_passes
 
     names = _op_names(module)
 
     def is_idle(name: str) -> bool:
         return not names.intersection(WORKS_ON.get(name, names))
 
-    run_passes(Context(), module, parse_pipeline(text, is_idle), between)
+    with remembering():
+        run_passes(Context(), module, parse_pipeline(text, is_idle), between)
 
 
 def _op_names(module: ModuleOp) -> frozenset[str]:

@@ -13,10 +13,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+
+Memory = TypeVar("Memory")
 
 
 class TellingPass(ModulePass):
@@ -41,6 +44,7 @@ class PassObserver:
 
 
 _OURS = "ulam."
+_memory: ContextVar[dict[object, object] | None] = ContextVar("pass_memory", default=None)
 _observer: ContextVar[PassObserver | None] = ContextVar("pass_observer", default=None)
 
 
@@ -57,6 +61,22 @@ def observed_by(watching: PassObserver) -> Iterator[None]:
 def observer() -> PassObserver | None:
     """Who observes at present."""
     return _observer.get()
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Passes that run inside, on one module, have a memory in common."""
+    token = _memory.set({})
+    try:
+        yield
+    finally:
+        _memory.reset(token)
+
+
+def remembered(kind: Callable[[], Memory]) -> Memory:
+    """What passes before have noted in their common memory, made by `kind` if there is nothing; else something new."""
+    memory = _memory.get()
+    return kind() if memory is None else cast(Memory, memory.setdefault(kind, kind()))
 
 
 def run_passes(

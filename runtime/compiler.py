@@ -314,18 +314,35 @@ class Compiler:
             unit.sites = [self._described(site) for site in unit.sites]
             self._units[name] = unit
 
-    def compiled_together(self, jobs: Sequence[tuple[Compiler, UnitKind]]) -> list[UnitObject]:
-        """Units of this program or of pieces of it: while LLVM is at work on one, the next is lowered."""
-        from concurrent.futures import Future, ThreadPoolExecutor, wait
+    def compiled_together(
+        self, jobs: Sequence[tuple[Compiler, UnitKind]], then: Callable[[int, UnitObject], UnitObject] | None = None
+    ) -> list[UnitObject]:
+        """Units of this program or of pieces of it: while LLVM is at work on one, the next is lowered.
+
+        `then` is called with the number of a job and its unit as soon as that is there, in LLVM's thread; what it
+        returns is the unit. A call that is to end waits for LLVM's present step only.
+        """
+        from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+
+        ended = threading.Event()
+
+        def unless_ended() -> None:
+            if ended.is_set():
+                raise CancelledError
+
+        def generate(number: int, compiler: Compiler, kind: UnitKind, emitted: EmittedUnit) -> UnitObject:
+            unit = compiler._generate(kind, emitted, between=unless_ended)
+            return unit if then is None else then(number, unit)
 
         begun: list[Future[UnitObject]] = []
         with ThreadPoolExecutor(1, "llvm") as llvm:
             try:
-                for compiler, kind in jobs:
-                    begun.append(llvm.submit(compiler._generate, kind, compiler._lower(kind)))
+                for number, (compiler, kind) in enumerate(jobs):
+                    begun.append(llvm.submit(generate, number, compiler, kind, compiler._lower(kind)))
                 while wait(begun, LISTEN_SECONDS).not_done:
                     checkpoint()
             except BaseException:
+                ended.set()
                 for future in begun:
                     future.cancel()
                 raise

@@ -7,7 +7,7 @@ Sites and layouts stand at other places of the text then; they are told by what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ulam.library.records import record
@@ -29,8 +29,10 @@ class UnitCompiler(Protocol):
         """What compiles a piece of the program."""
         ...
 
-    def compiled_together(self, jobs: Sequence[tuple[Any, UnitKind]]) -> list[UnitObject]:
-        """Units of this program or of pieces of it."""
+    def compiled_together(
+        self, jobs: Sequence[tuple[Any, UnitKind]], then: Callable[[int, UnitObject], UnitObject] | None = None
+    ) -> list[UnitObject]:
+        """Units of this program or of pieces of it; `then` is called with the number of each and the unit."""
         ...
 
 
@@ -81,8 +83,13 @@ class PiecewiseUnits:
     def _objects(self, jobs: Sequence[_Job]) -> list[UnitObject]:
         found = [self._stored(job) for job in jobs]
         missing = [job for job, unit in zip(jobs, found, strict=True) if unit is None]
-        made = iter(self._compiler.compiled_together([(job.compiler, job.kind) for job in missing]))
-        return [self._kept(job, next(made)) if unit is None else unit for job, unit in zip(jobs, found, strict=True)]
+        # Each is stored as soon as it is there: a call that is interrupted loses nothing.
+        made = iter(
+            self._compiler.compiled_together(
+                [(job.compiler, job.kind) for job in missing], lambda number, unit: self._kept(missing[number], unit)
+            )
+        )
+        return [next(made) if unit is None else unit for unit in found]
 
     def _stored(self, job: _Job) -> UnitObject | None:
         if self._store is None:

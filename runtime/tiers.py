@@ -58,7 +58,7 @@ class Tiers:
         self._compiler = compiler
         self._program = program
         self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
+        self._finished: list[threading.Event] = []
         self._over = False
 
     def begin(
@@ -77,32 +77,39 @@ class Tiers:
                 return False
             known[propto] = density_call(first, n, bool(order), keeps=keeps)
 
+            finished = threading.Event()
+
             def finish() -> None:
                 try:
                     with without_collector():
                         self._compiler.finish(name, _while_wanted)
                     unit = self._program.load(name)
+                    known[propto] = density_call(unit, n, bool(order), keeps=keeps)
                 except Exception:  # whoever needs the unit compiles it and is told
-                    return
-                known[propto] = density_call(unit, n, bool(order), keeps=keeps)
+                    pass
+                finally:
+                    _running.pop(finished, None)
+                    finished.set()
 
-            thread = threading.Thread(target=finish, name=f"ulam {name}")
-            self._threads.append(thread)
-            _running.add(thread)
-            thread.start()
+            thread = _running[finished] = threading.Thread(target=finish, name=f"ulam {name}")
+            try:
+                thread.start()
+            except RuntimeError:  # there can be no more threads
+                del _running[finished]
+                raise
+            self._finished.append(finished)
         return True
 
     def end(self) -> None:
         """Waits for what is being compiled; from now on there are no first versions. A call that is stopped ends."""
         self._over = True
-        for thread in self._threads:
-            while thread.is_alive():
-                thread.join(LISTEN_SECONDS)
+        for finished in self._finished:
+            while not finished.wait(LISTEN_SECONDS):
                 checkpoint()
-            _running.discard(thread)
 
 
-_running: set[threading.Thread] = set()
+# Whether a thread has finished is asked of an event: Python takes a thread for ended whose `join` was interrupted.
+_running: dict[threading.Event, threading.Thread] = {}
 
 
 def _while_wanted() -> None:
@@ -111,10 +118,9 @@ def _while_wanted() -> None:
 
 
 def _before_fork() -> None:
-    for thread in list(_running):
-        if thread is not threading.current_thread() and thread.is_alive():
-            thread.join()
-        _running.discard(thread)
+    for finished, thread in list(_running.items()):
+        if thread is not threading.current_thread():
+            finished.wait()
 
 
 if hasattr(os, "register_at_fork"):

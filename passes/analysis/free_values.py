@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ulam.dialects.walk import following_op, operand_tuple
+
 
 def free_values(*regions: Region) -> list[SSAValue]:
     """Values used inside `regions` (and the regions nested in them) that are defined outside all of them."""
@@ -30,15 +32,12 @@ def _visit_block(block: Block, defined: set[SSAValue], free: dict[SSAValue, None
     defined.update(block.args)
     op = block.first_op
     while op is not None:
-        _visit_op(op, defined, free)
-        op = op.next_op
-
-
-def _visit_op(op: Operation, defined: set[SSAValue], free: dict[SSAValue, None]) -> None:
-    for operand in op.operands:
-        if operand not in defined:
-            free[operand] = None
-    for region in op.regions:
-        for block in region.blocks:
-            _visit_block(block, defined, free)
-    defined.update(op.results)
+        for operand in operand_tuple(op):
+            if operand not in defined:
+                free[operand] = None
+        if op.regions:
+            for region in op.regions:
+                for inner in region.blocks:
+                    _visit_block(inner, defined, free)
+        defined.update(op.results)
+        op = following_op(op)

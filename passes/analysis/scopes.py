@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Operation
 
@@ -18,14 +18,45 @@ def own_bodies(module: Operation) -> Iterator[Body]:
             yield body
 
 
+Scope = stan.FuncOp | stan.ProgramOp | stan.BlockOp
+"""What can be worked on by itself: a function; all blocks of a program together; a block that stands alone."""
+
+
+def own_scopes(module: Operation) -> list[Scope]:
+    """The scopes that `own_bodies` are parts of, each once, in order."""
+    return list(dict.fromkeys(scope_of(body) for body in own_bodies(module)))
+
+
+def scope_of(body: Body) -> Scope:
+    """The scope that a body is part of."""
+    if isinstance(body, stan.BlockOp) and isinstance(program := body.parent_op(), stan.ProgramOp):
+        return program
+    return body
+
+
+def bodies_of(scopes: Iterable[Scope]) -> Iterator[Body]:
+    """The bodies that scopes consist of."""
+    for scope in scopes:
+        if isinstance(scope, stan.ProgramOp):
+            yield from (op for op in scope.body.block.ops if isinstance(op, stan.BlockOp) and op.body.blocks)
+        else:
+            yield scope
+
+
 def graphs(module: Operation) -> Iterator[FlowGraph]:
     """The flow graph of each of the user's functions, and one of all blocks of a program."""
-    for body in own_bodies(module):
-        if isinstance(body, stan.FuncOp):
-            yield FlowGraph(body)
-    for op in module.regions[0].block.ops:
-        if isinstance(op, stan.ProgramOp):
-            yield FlowGraph(op)
+    yield from graphs_of(own_scopes(module))
+
+
+def graphs_of(scopes: Iterable[Scope]) -> Iterator[FlowGraph]:
+    """The flow graphs of functions, then of programs."""
+    programs: list[stan.ProgramOp] = []
+    for scope in scopes:
+        if isinstance(scope, stan.FuncOp):
+            yield FlowGraph(scope)
+        elif isinstance(scope, stan.ProgramOp):
+            programs.append(scope)
+    yield from map(FlowGraph, programs)
 
 
 def call_effects(module: Operation) -> stan.CallEffects:

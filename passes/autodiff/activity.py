@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import f64
+from xdsl.dialects.builtin import Float64Type, f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.classes import Classes
 from ulam.passes.autodiff.partials import SCALAR_OPS, is_constant, row_name
@@ -32,6 +32,8 @@ _FLOW: dict[type[Operation], tuple[int, int | None]] = {
 }
 """Op: the operand from which, and the operand (None: the result) to which values flow."""
 
+_MAKES_BUFFERS = frozenset[type]((rt.AllocOp, rt.AllocBoundOp, rt.BoundOp))
+
 
 class Activity:
     """The result of the analysis of one function."""
@@ -47,9 +49,7 @@ class Activity:
         for op in ops:
             self._join_buffers(op)
         for op in ops:
-            if isinstance(op, rt.AllocOp | rt.AllocBoundOp | rt.BoundOp) and isinstance(
-                op.results[0].type, rt.BufferType
-            ):
+            if type(op) in _MAKES_BUFFERS and isinstance(op.results[0].type, rt.BufferType):
                 self.roots.setdefault(self.class_of(op.results[0]), []).append(op)
             for buffer in written_buffers(op):
                 self.writers.setdefault(self.class_of(buffer), []).append(op)
@@ -101,12 +101,12 @@ class Activity:
             self._classes.join(a, b)
 
     def _join_buffers(self, op: Operation) -> None:
-        if isinstance(op, rt.ViewOp):
+        if type(op) is rt.ViewOp:
             self._join(op.res, op.buffer)
-        elif isinstance(op, arith.SelectOp):
+        elif type(op) is arith.SelectOp:
             self._join(op.results[0], op.operands[1])
             self._join(op.results[0], op.operands[2])
-        else:
+        elif op.regions:
             for a, b in flow_pairs(op):
                 self._join(a, b)
 
@@ -130,22 +130,25 @@ def _dependences(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
     """(from, to) where the derivative of `to` by `from` may not be 0, for ops without regions too."""
     cls = type(op)
     if cls in _SCALARS:
-        is_step = isinstance(op, rt.MathOp) and is_constant(row_name(op))
-        return [] if is_step else [(o, op.results[0]) for o in op.operands]
+        is_step = type(op) is rt.MathOp and is_constant(row_name(op))
+        return [] if is_step else [(o, op.results[0]) for o in operand_tuple(op)]
     if cls in _FLOW:
         source, destination = _FLOW[cls]
         return [(op.operands[source], op.results[0] if destination is None else op.operands[destination])]
-    if isinstance(op, rt.KernelOp):
+    if op.regions:
+        return flow_pairs(op)
+    if type(op) is rt.KernelOp:
         inputs, outputs = kernel_buffers(op)
         return [(a, b) for a in inputs for b in outputs]
-    if isinstance(op, func.CallOp):
+    if type(op) is func.CallOp:
         return [(a, b) for a in op.operands for b in op.results]
-    return flow_pairs(op) if op.regions else []
+    return []
 
 
 def is_real(value: SSAValue) -> bool:
     """Whether a value is of a type that adjoints exist for: a real, or a buffer of reals."""
-    return value.type == f64 or (isinstance(value.type, rt.BufferType) and value.type.element == f64)
+    type_ = value.type
+    return type(type_) is Float64Type or (type(type_) is rt.BufferType and type_.element == f64)
 
 
 def flow_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:

@@ -13,6 +13,8 @@ from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import Derivatives, ForwardCall, call_forward
 from ulam.passes.rewriting import rebuild
 
+_WITH_SHADOWS = frozenset[type]((rt.AllocOp, rt.ViewOp, rt.NullOp, scf.ForOp, scf.IfOp, scf.WhileOp, func.CallOp))
+
 
 class Shadows:
     """Buffer → its shadow, both values of the forward sweep."""
@@ -28,7 +30,9 @@ class Shadows:
         op = block.first_op
         while op is not None:
             following = op.next_op
-            if isinstance(op, rt.AllocOp):
+            if type(op) not in _WITH_SHADOWS:
+                pass
+            elif isinstance(op, rt.AllocOp):
                 if self._is_active(op.res):
                     self._beside(op, rt.AllocOp(op.count, op.res.type, zero=True, site=op.site))
             elif isinstance(op, rt.ViewOp):

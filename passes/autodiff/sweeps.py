@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, f64, i64
+from xdsl.dialects.builtin import Float64Type, FunctionType, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.places import in_reverse
 from ulam.dialects.scalar_ops import constant_integer, known_constant
-from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.dialects.walk import operand_tuple, ops_within
+from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import Activity, is_real
 from ulam.passes.autodiff.calls import Derivatives
@@ -45,6 +45,7 @@ class ReverseMode:
         self.shadows = Shadows(self.activity, derivatives)
         self._slots: dict[scf.WhileOp, SSAValue] = {}  # where the newest record of a loop is
         self.conditions: dict[SSAValue, SSAValue] = {}  # of the regions of profiles: forward → reverse
+        self._adding: set[Operation] = set()  # ops with an active addition to the target inside
         self.contributions: dict[Operation, list[tuple[SSAValue, SSAValue]]] = {}  # fused op → (scalar, its adjoint)
 
     def gradient(self, independent: ad.IndependentOp) -> None:
@@ -118,21 +119,27 @@ class ReverseMode:
 
     def fuse_all(self, block: Block) -> None:
         """Puts the reverse of every op that allows it into its own regions."""
+        for op in ops_within(block):
+            if type(op) is ad.TargetAddOp and self.is_active(op.value):
+                parent = op.parent_op()
+                while parent is not None and parent not in self._adding:
+                    self._adding.add(parent)
+                    parent = parent.parent_op()
+        self._fuse_in(block)
+
+    def _fuse_in(self, block: Block) -> None:
         op, regions = block.first_op, 0
         while op is not None:
             following = op.next_op
             regions += isinstance(op, ad.ProfileBeginOp) - isinstance(op, ad.ProfileEndOp)
-            if op.regions:
-                if not regions and self._adds_to_target(op) and self._can_fuse(op):
+            if op in self._adding:
+                if not regions and self._can_fuse(op):
                     self._fuse(op)
                 elif not ad.ProfileAttr.marks(op):  # both halves of a region are kept apart
                     for region in op.regions:
                         for inner in region.blocks:
-                            self.fuse_all(inner)
+                            self._fuse_in(inner)
             op = following
-
-    def _adds_to_target(self, op: Operation) -> bool:
-        return any(isinstance(inner, ad.TargetAddOp) and self.is_active(inner.value) for inner in ops_within(op))
 
     def _can_fuse(self, op: Operation) -> bool:
         """Whether all active effects of a region op are additions to the target, and memory of its own."""
@@ -176,11 +183,10 @@ class ReverseMode:
 
     def _outer_scalars(self, op: Operation) -> list[SSAValue]:
         """Active scalars from outside that a region op uses."""
-        operands = set(op.operands)
-        found = [v for v in free_values_of_op(op) if v.type == f64 and self.is_active(v)]
-        carried = operands if not isinstance(op, scf.IfOp) else set()
-        inside = {o for inner in ops_within(op) if inner is not op for o in inner.operands}
-        return [v for v in found if v not in carried or v in inside]
+        free = {v: None for v in free_values(*op.regions) if type(v.type) is Float64Type and self.is_active(v)}
+        if not free:
+            return []
+        return list({**{v: None for v in operand_tuple(op) if v in free}, **free})
 
     def _fuse(self, op: Operation) -> None:
         outer = self._outer_scalars(op)
@@ -221,7 +227,7 @@ class ReverseMode:
         """Reverse code at the end of a forward block; returns the adjoints of outer scalars."""
         end = terminator(block)
         end.detach()
-        self.fuse_all(block)
+        self._fuse_in(block)
         frame = ReverseFrame(block, block, None)
         frame.adjoints.update(zip(outer, start, strict=True))
         with self.builder.inside(block):
@@ -267,9 +273,12 @@ class ReverseMode:
         if any(self._is_differentiable(v) for v in _carried_values(op)):
             return True
         for inner in ops_within(op):
-            if isinstance(inner, ad.TargetAddOp) and self.is_active(inner.value):
-                return True
-            if any(self.is_active(b) for b in written_buffers(inner)) or inner in self.shadows.calls:
+            if inner.regions:
+                continue
+            if type(inner) is ad.TargetAddOp:
+                if self.is_active(inner.value):
+                    return True
+            elif any(self.is_active(b) for b in written_buffers(inner)) or inner in self.shadows.calls:
                 return True
         return False
 

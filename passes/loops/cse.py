@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import COMMUTATIVE, SYMMETRIC_PREDICATES, predicate_of
+from ulam.dialects.walk import following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
@@ -135,7 +136,7 @@ class _Eliminator:
                 roots |= written_roots(op)
             elif type(op) is rt.SetBoundOp:
                 self.binds = True
-            op = op.next_op
+            op = following_op(op)
         return roots
 
     # ------------------------------------------------------------ the walk
@@ -145,7 +146,7 @@ class _Eliminator:
         known = self.known
         op = block.first_op
         while op is not None:
-            following = op.next_op
+            following = following_op(op)
             cls = type(op)
             if cls in _REPLACEABLE:
                 if cls is not rt.BoundOp or not self.binds:
@@ -178,7 +179,7 @@ class _Eliminator:
             self.scope.append(key)
 
     def _load(self, op: Operation) -> None:
-        buffer, index = op.operands
+        buffer, index = operand_tuple(op)
         source = root(buffer)
         found = self.loads.find(source, (id(buffer), id(index)))
         if found is None:
@@ -212,7 +213,7 @@ class _Eliminator:
 
     def _key(self, op: Operation) -> Key:
         cls = type(op)
-        key: list[object] = [id(operand) for operand in op.operands]
+        key: list[object] = list(map(id, operand_tuple(op)))
         properties = op.properties
         if cls in COMMUTATIVE or (cls in _COMPARISONS and predicate_of(op) in SYMMETRIC_PREDICATES):
             key.sort()  # type: ignore[call-overload]

@@ -19,6 +19,7 @@ from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
+from ulam.dialects.walk import following_op, operand_tuple, previous_op
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import (
@@ -36,8 +37,8 @@ _TERMINATOR = int(Effect.CONTROL)
 _BOUNDS = 3  # operands of scf.for before its initial values
 
 _CONTROL: dict[type, Callable[[Operation], Sequence[SSAValue]]] = {
-    scf.ForOp: lambda op: op.operands[:_BOUNDS],
-    scf.IfOp: lambda op: op.operands[:1],
+    scf.ForOp: lambda op: operand_tuple(op)[:_BOUNDS],
+    scf.IfOp: lambda op: operand_tuple(op)[:1],
     scf.WhileOp: lambda op: (_condition(op).condition,),
 }
 """What ops with regions need to run, whatever of their results is needed."""
@@ -97,7 +98,7 @@ class _Liveness:
                 self._root(op)
             elif cls is func.ReturnOp:
                 self._need_op(op)
-            op = op.next_op
+            op = following_op(op)
 
     def _root(self, op: Operation) -> None:
         """An op with an effect is needed, unless it only writes to a buffer of this function that is not needed."""
@@ -134,7 +135,7 @@ class _Liveness:
             for value in _CONTROL[cls](op):
                 self._need(value)
         else:
-            for value in op.operands:
+            for value in operand_tuple(op):
                 self._need(value)
             for region in op.regions:  # an op that is not known here: all of it is needed
                 for block in region.blocks:
@@ -186,7 +187,7 @@ class _Liveness:
     def _sweep(self, block: Block) -> None:
         op = block.last_op
         while op is not None:
-            previous = op.prev_op
+            previous = previous_op(op)
             if id(op) in self.ops:
                 if op.regions:
                     self._trim(op)

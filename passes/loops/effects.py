@@ -15,7 +15,7 @@ from xdsl.traits import MemoryEffect, NoMemoryEffect
 from ulam.dialects import ad, rt
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.scalar_ops import constant_integer
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.library.kernels import KERNELS
 
 _PURE_ARITH = (
@@ -122,7 +122,7 @@ Root = SSAValue | str
 def viewed(buffer: SSAValue) -> SSAValue:
     """The buffer that `buffer` is a view of, through views of views; itself if it is not a view."""
     while type(owner := buffer.owner) is rt.ViewOp:
-        buffer = owner.operands[0]
+        buffer = operand_tuple(owner)[0]
     return buffer
 
 
@@ -161,14 +161,14 @@ _WRITTEN: dict[type[Operation], int] = {
 def written_buffer(op: Operation) -> SSAValue | None:
     """The buffer that `op` writes, if it is an op that writes one."""
     position = _WRITTEN.get(type(op))
-    return None if position is None else op.operands[position]
+    return None if position is None else operand_tuple(op)[position]
 
 
 def written_buffers(op: Operation) -> list[SSAValue]:
     """Buffers that an op (not its regions) writes, kernels included. Functions that are called only read theirs."""
     if (position := _WRITTEN.get(type(op))) is not None:
-        return [op.operands[position]]
-    return kernel_buffers(op)[1] if isinstance(op, rt.KernelOp) else []
+        return [operand_tuple(op)[position]]
+    return kernel_buffers(op)[1] if type(op) is rt.KernelOp else []
 
 
 def draws(module: Operation) -> bool:
@@ -199,7 +199,7 @@ def written_roots(op: Operation) -> set[Root]:
     """
     cls = type(op)
     if (position := _WRITTEN.get(cls)) is not None:
-        return {root(op.operands[position])}
+        return {root(operand_tuple(op)[position])}
     if cls is rt.KernelOp or cls is func.CallOp:
         roots: set[Root] = {BOUND} if cls is func.CallOp else set()
         for operand in op.operands:

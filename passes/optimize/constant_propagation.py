@@ -10,30 +10,31 @@ Source: optimization levels documentation, "Constant propagation".
 
 from __future__ import annotations
 
-from xdsl.context import Context
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.library.records import record
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.known_constants import KnownConstants
-from ulam.passes.analysis.scopes import graphs
+from ulam.passes.analysis.scopes import Scope, graphs_of
+from ulam.passes.optimize.scope_passes import ScopePass
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.variable_form import constant
 
 
 @record(frozen=True)
-class ConstantPropagation(ModulePass):
+class ConstantPropagation(ScopePass):
     """Substitutes literals for variables whose value is known."""
 
     name = "constant-propagation"
 
     preserve_numerics: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for graph in graphs(op):
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+        for graph in graphs_of(scopes):
             self._propagate(graph)
 
     def _propagate(self, graph: FlowGraph) -> None:

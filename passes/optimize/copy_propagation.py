@@ -8,22 +8,24 @@ propagation".
 
 from __future__ import annotations
 
-from xdsl.context import Context
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.passes.analysis.available_assignments import RightHandSide
+from ulam.passes.analysis.scopes import Scope
 from ulam.passes.optimize.propagation import Budget, propagate
+from ulam.passes.optimize.scope_passes import ScopePass
 
 
-class CopyPropagation(ModulePass):
+class CopyPropagation(ScopePass):
     """Substitutes variables, loop variables and formals for their copies."""
 
     name = "copy-propagation"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
         def is_copy(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
             return not expression.ops or isinstance(assignment.value.owner, stan.ReadOp)
 
-        propagate(op, self.name, 1, Budget(None), is_copy, None)
+        propagate(module, scopes, self.name, 1, Budget(None), is_copy, None)

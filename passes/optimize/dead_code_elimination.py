@@ -12,34 +12,36 @@ profiled stays, too, used or not; so does an assignment that checks sizes. Sourc
 
 from __future__ import annotations
 
-from xdsl.context import Context
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.needed_ops import NeededOps
-from ulam.passes.analysis.scopes import call_effects, graphs, own_bodies
+from ulam.passes.analysis.scopes import Scope, bodies_of, call_effects, graphs_of
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
+from ulam.passes.optimize.scope_passes import ScopePass
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard
 from ulam.passes.variable_form import Variable, erase_unused, literal_of, mark_local, settle_sizes
 
 
-class DeadCodeElimination(ModulePass):
+class DeadCodeElimination(ScopePass):
     """Takes out statements that have no effect on the behaviour of the program."""
 
     name = "dead-code-elimination"
+    asks_callees = True
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for body in own_bodies(op):
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+        for body in bodies_of(scopes):
             for region in body.regions:
                 _decide_branches(region.block)
-        calls = call_effects(op)
-        facts = SizeFactsOnDemand(op)
-        for graph in graphs(op):
+        calls = call_effects(module)
+        facts = SizeFactsOnDemand(module)
+        for graph in graphs_of(scopes):
             variables = Variables(graph)
             needed = NeededOps(graph, variables, calls, facts.succeeds).needed
             _remove(graph, variables, needed)

@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.library.records import record
 from ulam.passes.analysis.available_assignments import RightHandSide
+from ulam.passes.analysis.scopes import own_scopes
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.propagation import Budget, propagate
 from ulam.passes.optimize.when import USEFUL, check_when
@@ -44,4 +45,4 @@ class ExpressionPropagation(ModulePass):
             return not self.preserve_numerics or assignment.value.type == stan.INT
 
         moves = SizeFactsOnDemand(op) if self.when == USEFUL else None
-        propagate(op, self.name, self.limit, Budget(self.budget), wanted, moves)
+        propagate(op, own_scopes(op), self.name, self.limit, Budget(self.budget), wanted, moves)

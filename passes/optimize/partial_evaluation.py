@@ -22,16 +22,17 @@ tree of more than a quarter of this is done in parts. Source: optimization level
 
 from __future__ import annotations
 
-from xdsl.context import Context
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
 from ulam.library.records import record
-from ulam.passes.analysis.scopes import own_bodies
+from ulam.passes.analysis.scopes import Scope, bodies_of
 from ulam.passes.optimize.expression_rewriter import OpPosition, Rewriter, is_inner, joins_its_user
+from ulam.passes.optimize.scope_passes import ScopePass
 from ulam.passes.optimize.simplify_structure import SIMPLIFIED, simplified
 from ulam.passes.variable_form import errors_are_retold
 
@@ -39,24 +40,21 @@ _LEAVES = frozenset[type]((stan.ReadOp, stan.ConstantOp))
 
 
 @record(frozen=True)
-class PartialEvaluation(ModulePass):
+class PartialEvaluation(ScopePass):
     """Makes cheaper or more accurate expressions of the same meaning, by the rules of a table."""
 
     name = "partial-evaluation"
     preserve_numerics: bool = False
     budget: int = 200
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op, preserve_numerics=self.preserve_numerics, budget=self.budget)
-
-
-def run_on(op: Operation, *, preserve_numerics: bool = False, budget: int = 200) -> None:
-    """Rewrites the expressions of all programs below `op`, their own functions included."""
-    for program in op.regions[0].block.ops:
-        if isinstance(program, stan.ProgramOp):
-            rewriter = Rewriter(program, preserve_numerics, budget)
-            for body in own_bodies(program):
-                _Walk(rewriter, errors_are_retold(body), max(1, budget // 4)).block(body.regions[0].block)
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+        rewriters: dict[stan.ProgramOp, Rewriter] = {}
+        for body in bodies_of(scopes):
+            program = body.parent_op()
+            if isinstance(program, stan.ProgramOp):
+                if (rewriter := rewriters.get(program)) is None:
+                    rewriter = rewriters[program] = Rewriter(program, self.preserve_numerics, self.budget)
+                _Walk(rewriter, errors_are_retold(body), max(1, self.budget // 4)).block(body.regions[0].block)
 
 
 class _Walk:

@@ -5,7 +5,7 @@ The assignments stay; dead ones are left to dead-code-elimination.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -15,7 +15,7 @@ from ulam.dialects.stan import CallEffects
 from ulam.library.records import record
 from ulam.passes.analysis.available_assignments import AvailableAssignments, RightHandSide, SubstitutionCandidate
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
-from ulam.passes.analysis.scopes import call_effects, graphs
+from ulam.passes.analysis.scopes import Scope, call_effects, graphs_of
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
 from ulam.passes.remarks import remark
@@ -43,15 +43,16 @@ class Budget:
 
 def propagate(
     module: ModuleOp,
+    scopes: Sequence[Scope],
     name: str,
     limit: int,
     budget: Budget,
     wanted: Callable[[stan.AssignOp, RightHandSide], bool],
     sizes: SizeFactsOnDemand | None,
 ) -> None:
-    """Substitutes the assignments that are `wanted` in the whole module; with `sizes` expressions may move."""
+    """Substitutes the assignments that are `wanted` in scopes of a module; with `sizes` expressions may move."""
     calls = call_effects(module)
-    for graph in graphs(module):
+    for graph in graphs_of(scopes):
         propagation = _Propagation(graph, calls, name, limit, budget, wanted)
         if sizes is not None:
             propagation.moves = Moves(graph, propagation.variables, calls, sizes)

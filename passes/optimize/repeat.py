@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from ulam.dialects import stan
+from ulam.dialects.walk import operand_tuple
 from ulam.library.records import record
-from ulam.passes.analysis.scopes import own_bodies
+from ulam.passes.analysis.scopes import Scope, bodies_of, own_scopes
 from ulam.passes.nested import nested_passes
+from ulam.passes.optimize.scope_passes import Restricted, ScopePass
 from ulam.passes.pipelines import PipelineError
-from ulam.passes.running import run_passes
+from ulam.passes.running import remembered, run_passes
 
 
 @record(frozen=True)
@@ -32,35 +37,53 @@ class Repeat(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         entries = nested_passes(self.passes)
-        now = _state(op)
-        done: dict[int, State] = {}  # what each pass has left behind, if it does nothing more to it
+        now = _states(own_scopes(op))
+        # What a pass has left behind in each scope, if it does nothing more to it. Passes that are equal do the same.
+        done = remembered(dict[ModulePass, dict[Scope, State]])
         for _ in range(self.max):
             before = now
-            for number, entry in enumerate(entries):
-                if done.get(number) == now and len(entries) > 1:
+            for entry in entries:
+                stale = _stale(entry, done.get(entry, {}), now)
+                if not stale and len(entries) > 1:
                     continue
-                run_passes(ctx, op, (entry,))
-                now = done[number] = _state(op)
+                if isinstance(entry, ScopePass) and len(entries) > 1:
+                    run_passes(ctx, op, (Restricted(entry, stale),))
+                    now = {**now, **_states(stale)}
+                else:
+                    run_passes(ctx, op, (entry,))
+                    now = _states(own_scopes(op))
+                done[entry] = now
             if now == before:
                 break
 
 
 State = list[object]
-"""The ops of the user's functions and of the blocks in order, with what may change about them."""
+"""The ops of a scope in order, with what may change about them."""
 
 
-def _state(module: ModuleOp) -> State:
-    state: State = []
-    for body in own_bodies(module):
-        _add_state(body.regions[0].block, state)
-    return state
+def _stale(entry: ModulePass, done: Mapping[Scope, State], now: Mapping[Scope, State]) -> list[Scope]:
+    """The scopes that a pass has to look at."""
+    stale = [scope for scope, state in now.items() if (known := done.get(scope)) is not state and known != state]
+    is_local = not (isinstance(entry, ScopePass) and entry.asks_callees)
+    return stale if is_local or all(isinstance(scope, stan.ProgramOp) for scope in stale) else list(now)
+
+
+def _states(scopes: Iterable[Scope]) -> dict[Scope, State]:
+    states: dict[Scope, State] = {}
+    for scope in scopes:
+        state: State = []
+        for body in bodies_of((scope,)):
+            _add_state(body.regions[0].block, state)
+        states[scope] = state
+    return states
 
 
 def _add_state(block: Block, state: State) -> None:
     op = block.first_op
     while op is not None:
-        state += (op, *op.operands, *op.properties.values())
-        for region in op.regions:
-            for inner in region.blocks:
-                _add_state(inner, state)
+        state += (op, *operand_tuple(op), *op.properties.values(), *op.attributes.values())
+        if op.regions:
+            for region in op.regions:
+                for inner in region.blocks:
+                    _add_state(inner, state)
         op = op.next_op

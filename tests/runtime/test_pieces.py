@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -177,6 +180,38 @@ def test_what_is_lost_of_the_cache_is_compiled_again(tmp_path: Path) -> None:
     again = first_gradient(model_of(PROGRAM))
     assert again[0] == first[0]
     np.testing.assert_array_equal(again[1], first[1])
+
+
+def test_an_interrupt_ends_after_llvms_step_and_loses_no_piece_that_is_there(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compile_object, finished = jit.compile_object, list[str]()
+
+    def interrupted(text: str, pipeline: jit.Pipeline, between: Callable[[], None], **options: Any) -> bytes:
+        if compiled.count("gradient_propto.") == 2:  # LLVM is at work on the third, and takes as long as it is let
+            compiled.append("interrupted")
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(6000):
+                between()
+                time.sleep(0.01)
+        code = compile_object(text, pipeline, between, **options)
+        finished.append(options["prefix"])
+        return code
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "compile_object", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            first_gradient(model_of(PROGRAM))
+    assert compiled[-1] == "interrupted" and finished.count("gradient_propto.") == 2
+
+    def compiled_now() -> tuple[int, float]:
+        compiled.clear()
+        value, _ = first_gradient(model_of(PROGRAM))
+        return compiled.count("gradient_propto."), value
+
+    others, value = compiled_now()
+    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "another"))
+    assert compiled_now() == (others + 2, value)
 
 
 def test_programs_that_print_say_all_in_order(capsys: pytest.CaptureFixture[str]) -> None:

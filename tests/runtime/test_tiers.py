@@ -4,10 +4,13 @@ errors, forks and the end of the process while the other is compiled.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +54,7 @@ class Llvm:
         self.go_on = threading.Event()
         self.go_on.set()
         self.error: Exception | None = None
+        self.at_first_version: Callable[[], None] | None = None
 
     def __call__(self, text: str, pipeline: jit.Pipeline, *arguments: Any, **options: Any) -> bytes:
         optimised = pipeline is not jit.VAST
@@ -59,6 +63,8 @@ class Llvm:
             assert self.go_on.wait(60)
             if self.error is not None:
                 raise self.error
+        if not optimised and self.at_first_version is not None:
+            self.at_first_version()
         return self._compile_object(text, pipeline, *arguments, **options)
 
 
@@ -108,6 +114,38 @@ def test_an_error_of_the_thread_is_told_to_who_needs_the_code(llvm: Llvm) -> Non
     assert bits(model.log_density_gradient(THETA)) == first
     llvm.error = None
     model.sample(chains=1, warmup=1, draws=1, progress=False)
+
+
+def test_an_interrupt_ends_waiting_and_leaves_what_waits_for_llvm(
+    llvm: Llvm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path))
+
+    def new() -> ulam.StanModel:
+        return ulam.StanModel(PROGRAM, data=DATA, opt_level=1, tiered=True)
+
+    model = new()
+    llvm.at_first_version = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        model.log_density_gradient(THETA)
+    llvm.at_first_version = None
+    llvm.go_on.clear()
+    first = bits(model.log_density_gradient(THETA))
+    threading.Timer(0.1, interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        model.finish_compiling()
+    assert bits(model.log_density_gradient(THETA)) == first
+    llvm.go_on.set()
+    model.finish_compiling()
+    assert bits(model.log_density_gradient(THETA)) == first
+    assert llvm.asked.count(("gradient_propto.", True)) == 1
+    llvm.asked.clear()
+    assert bits(new().log_density_gradient(THETA)) == first
+    assert llvm.asked == []
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_a_fork_waits(llvm: Llvm) -> None:

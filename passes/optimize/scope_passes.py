@@ -1,0 +1,46 @@
+"""Passes that work on each scope by itself: what has not changed since such a pass saw it last needs no second look."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ulam.library.records import record
+from ulam.passes.analysis.scopes import Scope, own_scopes
+
+
+class ScopePass(ModulePass):
+    """A pass that does to a scope what it would do if all others were empty.
+
+    Of other scopes it may ask what their calls do, if `asks_callees`.
+    """
+
+    asks_callees: ClassVar[bool] = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.work_on(op, own_scopes(op))
+
+    @abstractmethod
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+        """Does the work in some scopes of a module."""
+
+
+@record(frozen=True, eq=False)
+class Restricted(ModulePass):
+    """A pass that works on each scope by itself, in some scopes only."""
+
+    entry: ScopePass
+    scopes: Sequence[Scope]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the pass: that is what observers see."""
+        return self.entry.name
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.entry.work_on(op, self.scopes)
