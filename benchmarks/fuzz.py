@@ -1,11 +1,13 @@
 """Fuzzes the type checker, the whole compiler, the reading of data, and of IR: nothing may come out but our own errors.
-The two readers of data, in Python and in C, have to say the same.
+The two readers of data, in Python and in C, have to say the same, and pipelines of any passes have to mean the same.
 
     python benchmarks/fuzz.py checker --count 50000 [--seed 0] [--corpus DIR ...] [--state FILE]
     python benchmarks/fuzz.py compile --count 2000  [the same]
     python benchmarks/fuzz.py data    --count 5000  [--seed 0] [--state FILE]
     python benchmarks/fuzz.py readers --count 20000 [the same]: data read in Python and in C
     python benchmarks/fuzz.py modules --count 10000 [the same]: IR through stan-opt
+    python benchmarks/fuzz.py models  --count 1000  [the same]: IR as models
+    python benchmarks/fuzz.py pipelines --count 500 [the same]: any passes in any order, values compared with level 0
 
 The programs that are mutated are those of this project and of the folders of --corpus, as checkouts of stan-dev/stanc3
 and stan-dev/posteriordb. Cases run in processes of their own, some at a time: a crash is one failure. --state is a file
@@ -29,8 +31,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent.parent / "tests" / "oracles"))
 
-IN_A_PROCESS = {"checker": 1000, "compile": 20, "data": 500, "readers": 5000, "modules": 1000}
-SECONDS_A_CASE = {"checker": 5, "compile": 120, "data": 10, "readers": 5, "modules": 10}
+IN_A_PROCESS = {
+    "checker": 1000, "compile": 20, "data": 500, "readers": 5000, "modules": 1000, "models": 200, "pipelines": 10,
+}  # fmt: skip
+SECONDS_A_CASE = {
+    "checker": 5, "compile": 120, "data": 10, "readers": 5, "modules": 10, "models": 60, "pipelines": 300,
+}  # fmt: skip
+MEMORY_GROWS = ("compile", "models", "pipelines")
+"""What loads machine code, of which some is kept."""
 HARD_LIMIT = 600
 """Seconds after which a case ends its process: its own limits have not ended it."""
 
@@ -94,20 +102,26 @@ def work(arguments: argparse.Namespace) -> int:
     from fuzzing import SLOW, check_mutant, compile_mutant, data_case
     from mutated_modules import module_case, seeds
     from program_mutations import corpus_of, mutant, own_corpus
+    from random_pipelines import model_case, model_seeds, pipeline_case, pipeline_of
 
     corpus = corpus_of([*own_corpus(), *arguments.corpus])
     folder = Path(tempfile.mkdtemp(prefix="fuzz"))
     modules = seeds(HERE.parent.parent) if arguments.what == "modules" else []
+    models = model_seeds() if arguments.what == "models" else []
     cases: dict[str, Callable[[int], str | None]] = {
         "checker": lambda number: check_mutant(corpus, arguments.seed, number),
         "compile": lambda number: compile_mutant(corpus, arguments.seed, number),
         "data": lambda number: data_case(arguments.seed, number, folder),
         "readers": lambda number: reader_case(arguments.seed, number, folder / "data.json"),
         "modules": lambda number: module_case(modules, arguments.seed, number, folder),
+        "models": lambda number: model_case(models, arguments.seed, number, folder),
+        "pipelines": lambda number: pipeline_case(arguments.seed, number),
     }
     memory: list[int] = []
     for number in range(arguments.first, arguments.first + arguments.count):
-        if arguments.show and arguments.what not in ("data", "readers", "modules"):
+        if arguments.show and arguments.what == "pipelines":
+            print(*pipeline_of(arguments.seed, number), sep="\n")
+        elif arguments.show and arguments.what in ("checker", "compile"):
             print(mutant(corpus, arguments.seed, number))
         print(f"case {number}", flush=True)
         faulthandler.dump_traceback_later(HARD_LIMIT, exit=True)  # whatever holds it, native code too
@@ -117,7 +131,7 @@ def work(arguments: argparse.Namespace) -> int:
         elif problem is not None:
             print(f"failure {number}: {problem}".replace("\n", " | "), flush=True)
         memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    if arguments.what != "compile" and len(memory) >= 500 and memory[-1] > memory[len(memory) // 2] + 50_000:
+    if arguments.what not in MEMORY_GROWS and len(memory) >= 500 and memory[-1] > memory[len(memory) // 2] + 50_000:
         print(f"failure {arguments.first}: memory grew from {memory[len(memory) // 2]} to {memory[-1]} kB")
     faulthandler.cancel_dump_traceback_later()
     return 0

@@ -24,14 +24,26 @@ VALUE_FORM = "structure-exits,split-branch-chains,promote-variables"
 NEEDED = ("hoist-data", "reverse-mode", "thread-target", "forward-mode")
 """Passes without which a density unit is no code, in their order; `forward-mode` is of Hessians only."""
 
+_OF_GRADIENTS = ("reverse-mode",)
+_OF_FINISHED_CODE = ("reverse-mode", "thread-target", "forward-mode")
+"""What releases memory, or splits code, would do so before derivatives ask for it."""
 _REQUIRES: dict[str, tuple[str, ...]] = {
     "promote-variables": ("structure-exits",),
     "forward-mode": ("reverse-mode", "thread-target"),
-    "thread-target": ("reverse-mode",),
+    "thread-target": _OF_GRADIENTS,
     "reverse-mode": ("hoist-data",),
-    "split-scatters": ("reverse-mode",),
-    "count-profile-entries": ("reverse-mode",),
-    "stack-buffers": ("release-arena",),
+    "count-profile-entries": _OF_GRADIENTS,
+    "sort-rows": _OF_GRADIENTS,
+    "unique-rows": _OF_GRADIENTS,
+    "sum-arms": _OF_GRADIENTS,
+    "strip-mine": _OF_GRADIENTS,
+    "logs-to-products": _OF_GRADIENTS,
+    "share-exponentials": _OF_GRADIENTS,
+    "split-scatters": _OF_FINISHED_CODE,
+    "release-arena": _OF_FINISHED_CODE,
+    "stack-buffers": (*_OF_FINISHED_CODE, "release-arena"),
+    "loop-hints": _OF_FINISHED_CODE,
+    "split-functions": _OF_FINISHED_CODE,
 }
 """Which passes must come before a pass of ours; see `requires` for what holds of all in a folder."""
 _OF_UNITS = ("ulam.passes.loops.", "ulam.passes.autodiff.")
@@ -54,15 +66,15 @@ def split(pipeline: str) -> tuple[str, str | None]:
 
 def unit_pipeline(given: str, unit: UnitKind) -> str:
     """The passes of a unit: those given, and, where they are not among them, those that no unit can do without."""
-    parts = [(name, text) for name, text in pipeline_parts(given) if text and (name != "forward-mode" or unit.hessian)]
-    behind = 1 if parts and parts[0][0] == "simplify" else 0  # where what comes next may stand first
+    given_parts = [text for name, text in pipeline_parts(given) if text and (name != "forward-mode" or unit.hessian)]
+    parts = [(frozenset(pass_names(text)), text) for text in given_parts]
+    behind = 1 if given_parts and given_parts[0].startswith("simplify") else 0  # where what comes next may stand first
     needed = NEEDED if unit.hessian else NEEDED[:-1]
     for which, name in enumerate(needed):
-        names = [name for name, _ in parts]
-        if name not in names:
-            later = [names.index(other) for other in needed[which:] if other in names]
-            position = behind if which == 0 else min([*later, len(parts)])
-            parts.insert(position, (name, name))
+        if any(name in names for names, _ in parts):
+            continue
+        users = (k for k, (names, _) in enumerate(parts) if any(name in requires(each) for each in names))
+        parts.insert(behind if which == 0 else min(users, default=len(parts)), (frozenset((name,)), name))
     return ",".join(text for _, text in parts)
 
 

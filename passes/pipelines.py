@@ -107,6 +107,9 @@ WORKS_ON: dict[str, tuple[str, ...]] = {
     "one-step-loop-unrolling": _LOOPS,
 }
 
+_OPTIONS_OF_LEVELS = {"when": ("useful",)}
+"""What levels say to those passes: it is right without a look at what they take."""
+
 # Constants, copies, what they decide and what then is dead feed each other: to a fixpoint, bounded.
 _FIXPOINT_OF_INTS = (
     'repeat{passes="constant-propagation{preserve-numerics=true},copy-propagation,'
@@ -225,6 +228,8 @@ def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: Fals
             pass_class(spec.name)  # raises if there is none
         if not is_idle(spec.name):
             passes.append(_pass(spec))
+        elif spec.parameters and spec.parameters != _OPTIONS_OF_LEVELS:
+            _pass(spec)  # raises if they are wrong
     return passes
 
 

@@ -114,6 +114,8 @@ class _Watcher(PassObserver):
         self._spent = 0.0
         """Seconds of this watcher's own work, which is no pass."""
         self._lines: list[IrLine] | None = None
+        self._unprinted: tuple[PassRun, ModuleOp] | None = None
+        """The last run, if what it left is too large to be printed behind every run."""
 
     def before(self, name: str, module: ModuleOp | None) -> None:
         begun = time.process_time()
@@ -150,16 +152,26 @@ class _Watcher(PassObserver):
 
     def look(self, run: PassRun, module: ModuleOp) -> None:
         """Keeps what the pass left, if it is not what there was."""
-        if run.after > MOST_PRINTED_OPS and run.before == run.after:
-            return
-        lines = print_lines(module)
         if run.after > MOST_PRINTED_OPS:
-            run.changed = True
-            self._lines = lines
+            run.changed = True if run.before != run.after else None
+            self._unprinted, self._lines = (run, module), None
             return
+        self._unprinted = None
+        lines = print_lines(module)
         run.changed = self._lines is None or not same(lines, self._lines)
         if run.changed:
             run.listing = self._lines = lines
+
+    def end_phase(self) -> None:
+        """Keeps what the phase left, if that was not done behind its last run. Before anything else changes it."""
+        if self._unprinted is None:
+            return
+        begun = time.process_time()
+        run, module = self._unprinted
+        run.changed = True
+        run.listing = self._lines = print_lines(module)
+        self._unprinted = None
+        self._spent += time.process_time() - begun
 
     def close(self, run: PassRun, lines: list[IrLine] | None) -> None:
         """Adds what is no pass: reading, emission, LLVM."""
@@ -291,12 +303,15 @@ def record_compile(
         if watcher._lines is None:
             watcher.begin(module)
         first.seconds = max(0.0, _rest(watcher, begun, spent, 1))
+        watcher.end_phase()
         watcher.phase = VALUES
         _ = compiler.program
+        watcher.end_phase()
         watcher.phase = LOOPS
         begun, spent, count = time.process_time(), watcher._spent, len(watcher.runs)
         emitted = compiler.llvm_text(unit)
         seconds = max(0.0, _rest(watcher, begun, spent, count))
+        watcher.end_phase()
     watcher.close(PassRun("emit LLVM IR", MACHINE, 0, seconds), llvm_lines(emitted))
     assembly = _generate(watcher, emitted, unit)
     return CompileRecord(

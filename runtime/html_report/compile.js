@@ -96,7 +96,7 @@
     if (stage.cut) block.appendChild(element("div", "note", "… " + stage.cut + " more lines are not shown"));
     var words = "after " + stage.name;
     var fresh = Object.keys(isNew).length, lost = (stage.gone || []).reduce(function (n, e) { return n + e[1].length; }, 0);
-    if (!stage.new) words += ": " + stage.ids.length + " lines";
+    if (!stage.new) words += ": " + (stage.cut ? "the first " : "") + stage.ids.length + " lines";
     else words += ": " + fresh + " new lines, " + lost + " went" + (stage.skipped ? " (of this and of runs left out)" : "");
     if (state.line) words += "; " + count + " of line " + state.line;
     told.textContent = words;

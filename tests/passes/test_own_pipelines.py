@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +18,8 @@ import ulam
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.passes import levels, pipelines
-from ulam.passes.pipeline_order import NEEDED, check_order, split, unit_pipeline
+from ulam.passes.lowering_pipeline import lowering_pipeline
+from ulam.passes.pipeline_order import NEEDED, check_order, pass_names, requires, split, unit_pipeline
 from ulam.passes.pipelines import PipelineError
 from ulam.passes.units import UNITS
 from ulam.runtime.cached_compiler import CachedCompiler
@@ -130,6 +132,9 @@ def test_hessians_of_a_pipeline_for_units() -> None:
         ({"passes": "dce{"}, "cannot read the pass pipeline"),
         ({"passes": "repeat{max=3}"}, "wrong options for pass 'repeat'"),
         ({"passes": 3}, "passes must be a pipeline's text"),
+        ({"passes": "static-loop-unrolling{limt=3}"}, "wrong options for pass 'static-loop-unrolling'"),
+        ({"passes": "convert-stan-to-loops,release-arena,reverse-mode"}, "'release-arena' needs 'reverse-mode' before"),
+        ({"passes": "convert-stan-to-loops,logs-to-products,reverse-mode"}, "needs 'reverse-mode' before it"),
         ({"passes": "promote-variables"}, "needs 'structure-exits' before it: put structure-exits in front"),
         ({"passes": "hoist-data"}, "needs 'convert-stan-to-loops' before it"),
         ({"passes": "convert-stan-to-loops,copy-propagation"}, "put it before convert-stan-to-loops"),
@@ -155,8 +160,23 @@ def test_units_get_what_they_cannot_do_without() -> None:
     assert unit_pipeline("simplify,forward-mode,dce", gradient) == "simplify,dce,hoist-data".replace(
         "dce,hoist-data", "hoist-data,dce,reverse-mode,thread-target"
     )
+    assert unit_pipeline('dce,if-changed{passes="sum-arms" then="dce"},release-arena', hessian) == (
+        'hoist-data,dce,reverse-mode,if-changed{passes="sum-arms" then="dce"},thread-target,forward-mode,release-arena'
+    )
     assert split("a-b,convert-stan-to-loops") == ("a-b", "")
     assert split("a-b") == ("a-b", None)
+
+
+def test_passes_that_levels_have_behind_reverse_mode_need_it() -> None:
+    before: set[str] = set()
+    behind: set[str] = set()
+    for level, unit in product(pipelines.LEVELS, UNITS.values()):
+        names = list(pass_names(lowering_pipeline(unit, level)))
+        if "reverse-mode" in names:
+            at = names.index("reverse-mode")
+            before |= {*names[:at]}
+            behind |= {*names[at + 1 :]}
+    assert {name for name in behind - before if "reverse-mode" not in requires(name)} == set()
 
 
 def test_every_pass_before_what_it_needs_is_refused() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ulam.runtime import compile_record
 from ulam.runtime.assembly_listing import read_assembly
 from ulam.runtime.compile_record import IrLine, changed_lines, llvm_lines, record_compile
 from ulam.runtime.compiler import CompileOptions
@@ -211,6 +212,20 @@ def test_large_programs_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     (said,) = [text for _, text in page.all("p", "told") if "left out" in text]
     assert "first 5 lines are shown" in said
     assert [text for _, text in _named(page)] == [run.name for run in record.runs]
+
+
+def test_of_very_large_programs_the_ends_of_phases_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "data { int N; vector[N] y; } parameters { real x; } model { for (n in 1:N) y[n] ~ normal(x, 1); }"
+    options = CompileOptions(3, lines=True)
+    whole = record_compile(program, "m.stan", options).runs
+    monkeypatch.setattr(compile_record, "MOST_PRINTED_OPS", 0)
+    found = record_compile(program, "m.stan", options).runs
+    assert [run.name for run in found] == [run.name for run in whole]
+    for phase in ("level", "values", "loops"):
+        runs = [run for run in found if run.phase == phase]
+        (kept,) = [run.listing for run in runs if run.listing is not None]
+        state = [run.listing for run in whole[: found.index(runs[-1]) + 1] if run.listing is not None][-1]
+        assert [line.text for line in kept] == [line.text for line in state]
 
 
 # ---------------------------------------------------------------- parts
