@@ -390,8 +390,8 @@ def built(folder: Path, guarded: bool) -> Path:
         shim = compile_source("runtime/c/shim/bridgestan.c", folder / "shim.o", (*GUARDED, "-DULAM_LINKED"))
         linked = building.link
 
-        def link(objects: Any, archives: Any, exports: Any, roots: Any, output: Path) -> None:
-            linked([*objects, shim], [library_path()], exports, roots, output)
+        def link(objects: Any, archives: Any, *others: Any, **options: Any) -> None:
+            linked([*objects, shim], [library_path()], *others, **options)
 
         building.link = link
     return building.build(PROGRAM, folder / "library.so", opt_level=0, cache=False)
@@ -401,7 +401,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20, help=f"so many rounds of {CALLS} calls")
     parser.add_argument("--seed-base", type=int, default=0, help="the seed of the first")
-    parser.add_argument("--seconds", type=float, help="begin no round after so many seconds")
+    parser.add_argument("--seconds", type=float, help="begin no second round after so many seconds")
     parser.add_argument("--guard-pages", action="store_true", help="with the runtime whose memory has guard pages")
     parser.add_argument("--library", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
@@ -421,7 +421,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not _child([*child, "--threads", "16"], "16 threads"):
             return 1
         for seed in range(arguments.seed_base, arguments.seed_base + arguments.rounds):
-            if arguments.seconds is not None and time.monotonic() - started > arguments.seconds:
+            if rounds and arguments.seconds is not None and time.monotonic() - started > arguments.seconds:
                 break
             output = _child([*child, "--seed-base", str(seed)], f"seed {seed}")
             if not output:
