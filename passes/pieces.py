@@ -32,6 +32,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.digests import sha256
 from ulam.library.records import record
 from ulam.passes.complex_types import part_number
+from ulam.passes.rewriting import cloned
 
 PIECE_FUNCTION = "evaluate_pieces"
 """What the program calls, with the values of all variables that pieces read."""
@@ -366,7 +367,7 @@ class _PieceWriter:
         parameters = parameters_of(run.reads, self.sources)
         bodies = [("data", data), ("parameters", self._parameters(parameters)), ("model", self._model(run))]
         ops = [stan.BlockOp(kind, Region(block)) for kind, block in bodies]
-        functions = [self.functions[name].clone() for name in reachable(ops, self.functions)]
+        functions = [cloned(self.functions[name]) for name in reachable(ops, self.functions)]
         program = stan.ProgramOp(self.program.sym_name, Region(Block([*functions, *ops])))
         declared = [op.var_name.data for op in data.ops if isinstance(op, stan.DeclareOp)]
         reads = [self.shared[name_of(variable)] for variable in parameters]
@@ -416,7 +417,7 @@ class _PieceWriter:
         for operand in op.operands:
             if isinstance(operand.type, stan.VarType) and operand not in values:
                 values[operand] = self._variable(operand, block, variables)
-        block.add_op(op.clone(values))
+        block.add_op(cloned(op, values))
 
     @staticmethod
     def _variable(operand: SSAValue, block: Block, variables: dict[str, SSAValue]) -> SSAValue:
@@ -444,7 +445,7 @@ class _PieceWriter:
         for variable in dict.fromkeys(run.reads):
             values[variable] = self._variable(variable, block, variables)
         for op in run.ops:
-            block.add_op(op.clone(values))
+            block.add_op(cloned(op, values))
         return block
 
 

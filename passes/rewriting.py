@@ -6,9 +6,11 @@ Why passes are single walks of our own with these, and not patterns: docs/archit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects.walk import operand_tuple
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -61,6 +63,11 @@ def rebuild(op: Operation, operands: Sequence[SSAValue], result_types: Sequence[
     return new
 
 
+def cloned(op: OpT, mapping: dict[SSAValue, SSAValue] | None = None) -> OpT:
+    """A copy of an op and its regions, as `Operation.clone` makes it: that takes longer for what is deeper nested."""
+    return cast(OpT, copies((op,), {} if mapping is None else mapping)[0])
+
+
 def copies(ops: Iterable[Operation], mapping: dict[SSAValue, SSAValue]) -> list[Operation]:
     """Copies of ops that follow one another, regions included, with locations and names.
 
@@ -69,7 +76,7 @@ def copies(ops: Iterable[Operation], mapping: dict[SSAValue, SSAValue]) -> list[
     copied: list[Operation] = []
     for op in ops:
         new = type(op).create(
-            operands=[mapping.get(operand, operand) for operand in op.operands],
+            operands=[mapping.get(operand, operand) for operand in operand_tuple(op)],
             result_types=op.result_types,
             properties=op.properties,
             attributes=op.attributes,

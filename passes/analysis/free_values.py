@@ -13,7 +13,7 @@ from ulam.dialects.walk import following_op, operand_tuple
 def free_values(*regions: Region) -> list[SSAValue]:
     """Values used inside `regions` (and the regions nested in them) that are defined outside all of them."""
     free: dict[SSAValue, None] = {}
-    defined: set[SSAValue] = set()
+    defined: set[int] = set()
     for region in regions:
         for block in region.blocks:
             _visit_block(block, defined, free)
@@ -28,16 +28,17 @@ def free_values_of_op(op: Operation) -> list[SSAValue]:
     return list(free)
 
 
-def _visit_block(block: Block, defined: set[SSAValue], free: dict[SSAValue, None]) -> None:
-    defined.update(block.args)
+def _visit_block(block: Block, defined: set[int], free: dict[SSAValue, None]) -> None:
+    """`defined` are values by identity: to hash one takes longer."""
+    defined.update(map(id, block.args))
     op = block.first_op
     while op is not None:
         for operand in operand_tuple(op):
-            if operand not in defined:
+            if id(operand) not in defined:
                 free[operand] = None
         if op.regions:
             for region in op.regions:
                 for inner in region.blocks:
                     _visit_block(inner, defined, free)
-        defined.update(op.results)
+        defined.update(map(id, op.results))
         op = following_op(op)

@@ -15,6 +15,7 @@ from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import RECORD, Derivative, Derivatives
 from ulam.passes.autodiff.frames import ReverseFrame, pop_record
 from ulam.passes.autodiff.sweeps import ReverseMode
+from ulam.passes.rewriting import cloned
 
 
 def write_derivatives(derivatives: Derivatives) -> None:
@@ -26,7 +27,7 @@ def write_derivatives(derivatives: Derivatives) -> None:
 
 
 def _write(derivatives: Derivatives, derivative: Derivative) -> None:
-    function = derivative.function.clone()
+    function = cloned(derivative.function)
     block = function.body.block
     returned = terminator(block)
     buffers = derivative.of_type(returned.operands, derivative.results, scalar=False)

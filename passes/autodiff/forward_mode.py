@@ -29,7 +29,7 @@ from ulam.passes.autodiff.tangent_rules import TANGENT
 from ulam.passes.autodiff.variation import Variation, has_tangent_type
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.rewriting import rebuild
+from ulam.passes.rewriting import cloned, rebuild
 
 
 class ForwardModePass(ModulePass):
@@ -99,7 +99,7 @@ class TangentFunctions:
         """Writes all that was asked for, and what that asks for."""
         while self.pending:
             name = self.pending.pop()
-            function = self.functions[name].clone()
+            function = cloned(self.functions[name])
             function.properties["sym_name"] = StringAttr(f"{name}.tangent")
             _with_tangents(function, self)
             self.module.body.block.add_op(function)

@@ -15,6 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.passes.loops.effects import PURE
+from ulam.passes.rewriting import cloned
 
 AfterCopy = Callable[[Operation, Operation, dict[SSAValue, SSAValue]], None]
 
@@ -115,7 +116,7 @@ def _copy(
                 block.add_op(scf.YieldOp.create())
             regions.append(Region(block))
         return scf.IfOp.create(operands=[values.get(op.cond, op.cond)], regions=regions, location=op.location)
-    return op.clone(value_mapper=values)
+    return cloned(op, values)
 
 
 def _copy_block(

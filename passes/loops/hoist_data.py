@@ -23,6 +23,7 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
+from ulam.passes.rewriting import cloned
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
@@ -194,7 +195,7 @@ class _Mover:
             if op not in worth:
                 continue
             if isinstance(op, _FREE):
-                copy = op.clone()
+                copy = cloned(op)
                 self.bind.add_op(copy)
                 self._copies.update(zip(op.results, copy.results, strict=True))
                 continue

@@ -26,7 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import ancestor_in, terminator
@@ -232,7 +232,7 @@ def _brought_in(region: Region, free: Sequence[SSAValue]) -> list[SSAValue]:
             known[value].name_hint = value.name_hint
             arguments.append(value)
     for op in ops_within(region):
-        for n, operand in enumerate(op.operands):
+        for n, operand in enumerate(operand_tuple(op)):
             if (inside := known.get(operand)) is not None:
                 op.operands[n] = inside
     return arguments

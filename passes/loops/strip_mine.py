@@ -41,7 +41,7 @@ from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, SIZE, NotApplicab
 from ulam.passes.loops.strips import Strips
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.running import TellingPass
 
 
@@ -89,7 +89,7 @@ def _of_changed_copy(op: scf.ForOp, may_transpose: bool) -> Strips | None:
     is_uneven = may_transpose and EvenRows.may_gain(op)
     if not (is_uneven or RowColumns.may_gain(op)) or outer is None or _has_more_ops(op, SIZE):
         return None
-    nest = op.clone()
+    nest = cloned(op)
     outer.insert_op_before(nest, op)
     even, columns = EvenRows(nest), RowColumns(nest)
     try:

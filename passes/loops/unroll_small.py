@@ -19,7 +19,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.loops.effects import functions
 from ulam.passes.loops.unit_modules import named_function
-from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.running import TellingPass
 
 _SIZE = 20
@@ -101,7 +101,7 @@ def _unroll(op: scf.ForOp, values: range) -> None:
         mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, (index.result, *carried), strict=True))
         for inner in body.ops:
             if inner is not end:
-                block.insert_op_before(inner.clone(mapping), op)
+                block.insert_op_before(cloned(inner, mapping), op)
         carried = [mapping.get(v, v) for v in end.operands]
     for result, by in zip(op.results, carried, strict=True):
         replace_uses(result, by)

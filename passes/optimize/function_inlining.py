@@ -44,7 +44,7 @@ from ulam.library.records import record
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.analysis.call_graph import recursive_functions
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import copies, discard, replace_uses
+from ulam.passes.rewriting import cloned, copies, discard, replace_uses
 from ulam.passes.value_form import promote_variables, structure_exits
 from ulam.passes.variable_form import FreshNames, assign, declare, erase_unused, mark_local, read
 
@@ -93,7 +93,7 @@ class _Template:
 
 
 def _template_of(function: stan.FuncOp) -> _Template:
-    structured = function.clone()
+    structured = cloned(function)
     structure_exits.run_on(structured)
     block = structured.body.block
     dependences = _dependences(structured)
@@ -110,7 +110,7 @@ def _dependences(function: stan.FuncOp) -> dict[int, Bits]:
         return {}
     for n, call in enumerate(calls):
         stan.CallNumberAttr(IntAttr(n)).put(call)
-    values = function.clone()
+    values = cloned(function)
     for call in calls:
         stan.CallNumberAttr.take(call)
     structure_exits.run_on(values)
@@ -207,7 +207,7 @@ class _Program:
             return
         if self.inlines(name := function.sym_name.data):
             self.template(name)  # of the function as it is
-        copy = function.clone()
+        copy = cloned(function)
         budget, left = self.budget, dict(self.left)
         inliner = _Inliner(self, FreshNames(function))
         dependences = _dependences(function)

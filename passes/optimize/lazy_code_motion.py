@@ -29,7 +29,7 @@ from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, members
 from ulam.passes.analysis.scopes import call_effects, functions, own_bodies
 from ulam.passes.optimize.static_autodiff import StaticAutodiff
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.variable_form import LOOPS, FreshNames, assign, declare, is_tree, read
 
 _BOUND_FROM_OUTSIDE = ("data", "parameters")
@@ -222,7 +222,7 @@ class _Rewriter:
                 if operand in stored:
                     ops.append(read(self._variable(stored[operand]), op.location))
                     values[operand] = ops[-1].results[0]
-            ops.append(op.clone(values))
+            ops.append(cloned(op, values))
         return ops, ops[-1].results[0]
 
     def _insert_at_start(self, node: FlowNode, ops: list[Operation]) -> None:

@@ -19,7 +19,7 @@ from ulam.passes.analysis.scopes import Scope, call_effects, graphs_of
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.variable_form import LOOPS, Variable, is_global, read, settle_sizes
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
@@ -131,7 +131,7 @@ class _Propagation:
                 if self.moves is not None:
                     self.moves.copied(original, clone)
             else:
-                clone = original.clone(mapping)
+                clone = cloned(original, mapping)
                 clone.location = op.location
             for result, copy in zip(original.results, clone.results, strict=True):
                 mapping[result] = copy

@@ -10,7 +10,7 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
-from ulam.dialects.walk import operand_tuple
+from ulam.dialects.walk import following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.analysis.scopes import Scope, bodies_of, own_scopes
 from ulam.passes.nested import nested_passes
@@ -81,9 +81,14 @@ def _states(scopes: Iterable[Scope]) -> dict[Scope, State]:
 def _add_state(block: Block, state: State) -> None:
     op = block.first_op
     while op is not None:
-        state += (op, *operand_tuple(op), *op.properties.values(), *op.attributes.values())
+        state.append(op)
+        state += operand_tuple(op)
+        if op.properties:
+            state += op.properties.values()
+        if op.attributes:
+            state += op.attributes.values()
         if op.regions:
             for region in op.regions:
                 for inner in region.blocks:
                     _add_state(inner, state)
-        op = op.next_op
+        op = following_op(op)
