@@ -31,6 +31,8 @@ _REASONS = (
     "reducing the rows would take too long",
     "large numbers cancel each other, in each row more exactly",
 )  # in the order of linear_design.c
+_ROOM = 1e200
+"""For a coefficient, and sums of its products."""
 _FIGURES = ("rows", "groups", "coefficients", "bytes")
 _REALS, _INTEGERS = rt.BufferType(f64), rt.BufferType(i64)
 
@@ -80,6 +82,20 @@ class Binding:
             is_used, figures[0], groups, low, room, shared_rows, shared, shared_size, own_rows, own_size, places
         )
 
+    def sums(self) -> list[SSAValue]:
+        """What the data that rows add to the target add up to."""
+        write, data = self.write_to, self.statement.data
+        if not data:
+            return []
+        copier = Copier(lambda value: block_of(value) is self.top)
+        found = write.put(rt.AllocOp(write.whole(len(data)), _REALS, zero=True))
+        inside, env = self._inside(copier, write)
+        for n, value in enumerate(data):
+            before = inside.put(rt.LoadOp(found, inside.whole(n)))
+            total = inside.real(arith.AddfOp, before, copier.value(value, env, inside))
+            inside.before(rt.StoreOp(total, found, inside.whole(n)))
+        return [write.put(rt.LoadOp(found, write.whole(n))) for n in range(len(data))]
+
     def _known(self, copier: Copier) -> SSAValue:
         """How many rows there are, and the range of each key whose coefficients are shared ones."""
         write, keys = self.write_to, self.square.columns.chosen
@@ -120,7 +136,7 @@ class Binding:
             write, env = write_arm(write, copier.value(branch.cond, env, write), arm), dict(env)
         for loop in self.statement.around:
             env, write = copier.loop(loop, env, write)
-        for term in self.square.terms:
+        for term in (*self.square.terms, *self.statement.checked):
             env |= {variable: env[stands_for] for variable, stands_for in reversed(term.moved)}
         return write, env
 
@@ -151,6 +167,15 @@ class Binding:
                 continue
             column = -1 if not term.leaf else columns.own[term.leaf] if term.key else own + columns.shared[term.leaf]
             _add(sums, column, _coefficient(term, copier, env, write), write, negative=term.negative != bool(term.leaf))
+        for term in self.statement.checked:
+            if term.loops:
+                by_loops.setdefault(term.loops, [])
+            else:
+                _add(sums, -1, _nothing(_coefficient(term, copier, env, write), write), write, negative=False)
+        for size in self.statement.scales.sizes:
+            size = copier.value(size, env, write)
+            log = write.put(rt.MathOp("log", (size,)))  # of what is not positive it is not finite
+            _add(sums, -1, _nothing(write.real(arith.DivfOp, log, size), write), write, negative=False)
         for column, value in sums.items():
             index = y if column < 0 else write.whole(column)
             write.before(rt.StoreOp(value, row.buffer, index))
@@ -182,6 +207,10 @@ class Binding:
             column = leaves[term.leaf] if term.leaf else -1
             coefficient = _coefficient(term, copier, inner, inside)
             _add(sums, column, coefficient, inside, negative=term.negative != bool(term.leaf))
+        for term in self.statement.checked:
+            if term.loops == loops:
+                nothing = _nothing(_coefficient(term, copier, inner, inside), inside)
+                _add(sums, -1, nothing, inside, negative=False)
         y = inside.put(integer(arith.SubiOp, row.width, inside.whole(1)))
         first = inside.whole(len(columns.own))
         if leaves:
@@ -237,6 +266,11 @@ def _coefficient(term: LinearTerm, copier: Copier, env: Environment, write: OpWr
     for divisor in term.divisors:
         found = write.real(arith.DivfOp, found, copier.value(divisor, env, write))
     return found
+
+
+def _nothing(value: SSAValue, write: OpWriter) -> SSAValue:
+    """0; NaN, for which rows are not reduced, if a value is so large that products with it may overflow."""
+    return write.real(arith.MulfOp, write.real(arith.MulfOp, value, write.number(_ROOM)), write.number(0.0))
 
 
 def _trips(loop: scf.ForOp, copier: Copier, write: OpWriter) -> SSAValue:

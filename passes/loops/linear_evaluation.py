@@ -29,6 +29,7 @@ from ulam.passes.rewriting import applied_to, replace_uses
 
 _LARGEST_SQUARES = 1e140
 """The sum of the squares of all coefficients is less, or rows go as they are; linear_design.c has its root."""
+_LARGEST_SCALE = 1e70
 _REALS = rt.BufferType(f64)
 
 
@@ -43,13 +44,19 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
         assert parent is not None
         ancestor = parent
     before = ancestor.prev_op
-    reduced = [Binding(statement, square, top, OpWriter(ancestor)).write() for square in statement.squares]
+    bindings = [Binding(statement, square, top, OpWriter(ancestor)) for square in statement.squares]
+    reduced = [binding.write() for binding in bindings]
+    data = bindings[0].sums()
     written = list(_between(before, ancestor))
     write = OpWriter(loop)
     nests = (loop, *statement.fills)
     copier = Copier(lambda value: not any(is_inside(value, nest) for nest in nests))
     evaluations = [_evaluation(square, found, copier) for square, found in zip(statement.squares, reduced, strict=True)]
-    ok = write.both([evaluation.begin(write) for evaluation in evaluations])
+    conditions = [evaluation.begin(write) for evaluation in evaluations]
+    for value in statement.scales.shared:
+        scale = copier.value(value, {}, write)
+        conditions += [write.compare("ogt", scale, 1 / _LARGEST_SCALE), write.compare("olt", scale, _LARGEST_SCALE)]
+    ok = write.both(conditions)
     then, otherwise = Block(), Block()
     branch = scf.IfOp.create(
         operands=[ok],
@@ -81,6 +88,8 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
         rows = inside.put(arith.SIToFPOp.create(operands=[reduced[0].rows], result_types=[f64]))
         term = inside.real(arith.MulfOp, rows, copier.value(value, {}, inside))
         inside.before(ad.TargetAddOp(term))
+    for value in data:
+        inside.before(ad.TargetAddOp(value))
     for evaluation in evaluations:
         evaluation.write(inside)
     return written

@@ -15,7 +15,7 @@ Idea: sufficient statistics of a normal linear model, by QR and not by cross pro
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
@@ -31,6 +31,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums
+from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
@@ -84,12 +85,30 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     additions = target_additions(loop)
     if not additions:
         return None
-    block = additions[0].parent
     around = _around(additions[0], loop)
     nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices)
-    paths = [(addition, _path(addition.value, nest)) for addition in additions]
+    scales = RowScales(nest)
+    addends = [addend for addition in additions for addend in _addends(addition.value, nest)]
+    paths = [(addend, _path(addend, nest, scales)) for addend in addends]
     if all(path is None for _, path in paths):
+        scales.take_back()
         return None
+    found = _squares(loop, around, nest, scales, paths)
+    if not isinstance(found, SquareSums):
+        scales.take_back()
+    return found
+
+
+def _squares(
+    loop: scf.ForOp,
+    around: list[scf.ForOp],
+    nest: Nest,
+    scales: RowScales,
+    paths: list[tuple[SSAValue, tuple[list[tuple[Operation, int]], SSAValue] | None]],
+) -> SquareSums | str | None:
+    """What a nest adds to the target, by its addends with their paths to squares."""
+    additions, slices = target_additions(loop), nest.slices
+    block = additions[0].parent
     if any(addition.parent is not block for addition in additions) or not around:
         return "its additions to the target are in several loops"
     if any(not slices.is_data(inner.lb) or not slices.is_data(inner.ub) for inner in around):
@@ -98,11 +117,18 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
         return reason
     squares: list[Square] = []
     constants: list[SSAValue] = []
-    for addition, path in paths:
+    data: list[SSAValue] = []
+    for addend, path in paths:
         if path is None:
-            if not nest.is_shared(addition.value):
+            if nest.is_shared(addend):
+                constants.append(addend)
+            elif nest.is_data(addend):
+                data.append(addend)
+            elif (parts := scales.of_logarithm(addend)) is not None:
+                constants.append(parts[0])
+                data.append(parts[1])
+            else:
                 return "it adds something else to the target that rows differ in"
-            constants.append(addition.value)
             continue
         steps, residual = path
         terms = nest.terms(residual)
@@ -114,10 +140,10 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
         if isinstance(columns, str):
             return columns
         squares.append(Square(steps, terms, columns))
-    known = {_identity(term) for square in squares for term in square.terms}
-    if not _Flags(nest, known).are_kept(loop):
+    flags = _Flags(nest, scales, {_identity(term) for square in squares for term in square.terms})
+    if not flags.are_kept(loop):
         return "its rows check more than whether they are finite"
-    return SquareSums(loop, around, squares, constants, list(nest.fills))
+    return SquareSums(loop, around, squares, constants, list(nest.fills), list(flags.checked), data, scales)
 
 
 def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:
@@ -132,7 +158,15 @@ def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:
     return []
 
 
-def _path(value: SSAValue, nest: Nest) -> tuple[list[tuple[Operation, int]], SSAValue] | None:
+def _addends(value: SSAValue, nest: Nest) -> list[SSAValue]:
+    """What is added up to a value."""
+    op = value.owner
+    if isinstance(op, arith.AddfOp) and is_inside(value, nest.outer) and not nest.is_shared(value):
+        return [*_addends(op.lhs, nest), *_addends(op.rhs, nest)]
+    return [value]
+
+
+def _path(value: SSAValue, nest: Nest, scales: RowScales) -> tuple[list[tuple[Operation, int]], SSAValue] | None:
     """How a value is a multiple of a square, the multiplier the same in all rows: the ops, each with the operand that
     comes from the next (-1: all do), and what is squared, without a factor that all rows share.
     """
@@ -146,7 +180,12 @@ def _path(value: SSAValue, nest: Nest) -> tuple[list[tuple[Operation, int]], SSA
         squared = squared or squaring
         steps.append((op, at))
         value = op.operands[max(at, 0)]
-    return (steps, value) if squared else None
+    if not squared:
+        return None
+    if (scaled := scales.of_residual(value)) is not None:
+        product, value = scaled
+        steps.append((product, 0))
+    return steps, value
 
 
 def _step(op: Operation, nest: Nest) -> int | None:
@@ -193,7 +232,10 @@ class _Flags:
     """Whether flags that loops carry stay 0 where all terms are finite, and far from the largest number."""
 
     nest: Nest
+    scales: RowScales
     known: set[LinearTerm]
+    checked: dict[LinearTerm, None] = field(default_factory=dict[LinearTerm, None])
+    """Other terms of the same coefficients that have to be so, as of means whose rows have weights."""
 
     def are_kept(self, loop: scf.ForOp) -> bool:
         """Whether all that a loop gives are such flags."""
@@ -226,6 +268,8 @@ class _Flags:
         if not isinstance(op, arith.CmpfOp):
             return known_constant(condition) == 1
         limit, predicate = known_constant(op.rhs), predicate_of(op)
+        if limit == 0 and predicate in ("ogt", "oge") and self.scales.is_positive(op.lhs):
+            return True
         beyond = (limit == _INFINITE and predicate in ("olt", "ole")) or (
             limit == -_INFINITE and predicate in ("ogt", "oge")
         )
@@ -233,4 +277,11 @@ class _Flags:
 
     def _is_finite(self, value: SSAValue) -> bool:
         terms = self.nest.terms(value)
-        return terms is not None and all(_identity(term) in self.known for term in terms)
+        if terms is None:
+            return False
+        others = [term for each in terms if (term := _identity(each)) not in self.known]
+        coefficients = {(term.leaf, term.key, term.loops) for term in self.known}
+        if any(term.leaf and (term.leaf, term.key, term.loops) not in coefficients for term in others):
+            return False
+        self.checked.update(dict.fromkeys(others))
+        return True

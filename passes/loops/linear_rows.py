@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ulam.library.records import record
 from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.rewriting import applied_to
 
 MOST_STRAIGHT = 6
@@ -77,6 +78,11 @@ class SquareSums:
     constants: list[SSAValue]
     fills: list[scf.ForOp]
     """Loops ahead that only fill what this one reads: reduced rows need them no more."""
+    checked: list[LinearTerm]
+    """What rows check besides what is squared: their data have to be moderate, too."""
+    data: list[SSAValue]
+    """Data that rows add to the target."""
+    scales: RowScales
 
     def summary(self) -> str:
         """What becomes of it, for remarks."""

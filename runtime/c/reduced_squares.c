@@ -8,6 +8,7 @@
 
 enum { NARROW = 32 };
 
+#define INLINE static inline __attribute__((always_inline))
 #ifdef ULAM_DUAL
 #define CLONES
 typedef struct {
@@ -16,31 +17,45 @@ typedef struct {
 #define ALL(expression)                               \
   for (int l = 0; l < LANES; ++l) a.at[l] = expression; \
   return a
-static inline lanes times(lanes a, lanes b) { ALL(a.at[l] * b.at[l]); }
-static inline lanes scaled(lanes a, number x) { ALL(a.at[l] * x); }
-static inline lanes plus(lanes a, lanes b) { ALL(a.at[l] + b.at[l]); }
-static inline lanes minus(lanes a, lanes b) { ALL(a.at[l] - b.at[l]); }
+INLINE lanes times(lanes a, lanes b) { ALL(a.at[l] * b.at[l]); }
+INLINE lanes scaled(lanes a, number x) { ALL(a.at[l] * x); }
+INLINE lanes plus(lanes a, lanes b) { ALL(a.at[l] + b.at[l]); }
+INLINE lanes minus(lanes a, lanes b) { ALL(a.at[l] - b.at[l]); }
 #define LANE(a, l) ((a).at[l])
-#else
-#define CLONES ULAM_CLONES
-typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
-#define times(a, b) ((a) * (b))
-#define scaled(a, x) ((a) * (x))
-#define plus(a, b) ((a) + (b))
-#define minus(a, b) ((a) - (b))
-#define LANE(a, l) ((a)[l])
-#endif
-
 #define LANES_OF(to, x) memcpy(&(to), x, sizeof(lanes))
 #define KEEP(x, from) memcpy(x, &(from), sizeof(lanes))
+#else
+#define CLONES ULAM_CLONES
+/* GCC takes vectors that are longer than those of the processor apart, number by number, and copies of structs go through
+ * memory: pieces of the length that most have, loaded and stored one by one, stay in registers. */
+enum { PIECE = LANES / 2 };
+typedef double piece __attribute__((vector_size(PIECE * sizeof(double))));
+typedef double piece_there __attribute__((vector_size(PIECE * sizeof(double)), aligned(8), may_alias));
+typedef struct {
+  piece low, high;
+} lanes;
+#pragma GCC diagnostic ignored "-Wpsabi" /* no such vector is passed to another file */
+INLINE lanes times(lanes a, lanes b) { return (lanes){a.low * b.low, a.high * b.high}; }
+INLINE lanes scaled(lanes a, double x) { return (lanes){a.low * x, a.high * x}; }
+INLINE lanes plus(lanes a, lanes b) { return (lanes){a.low + b.low, a.high + b.high}; }
+INLINE lanes minus(lanes a, lanes b) { return (lanes){a.low - b.low, a.high - b.high}; }
+INLINE lanes lanes_at(const double *x) {
+  return (lanes){((const piece_there *)x)[0], ((const piece_there *)x)[1]};
+}
+INLINE void keep(double *x, lanes a) { ((piece_there *)x)[0] = a.low, ((piece_there *)x)[1] = a.high; }
+#define LANE(a, l) ((l) < PIECE ? (a).low[(l) % PIECE] : (a).high[(l) % PIECE])
+#define LANES_OF(to, x) ((to) = lanes_at(x))
+#define KEEP(x, from) keep(x, from)
+#endif
+
 #define SUM(a)                                                                                              \
   (((LANE(a, 0) + LANE(a, 4)) + (LANE(a, 2) + LANE(a, 6))) + ((LANE(a, 1) + LANE(a, 5)) + (LANE(a, 3) + LANE(a, 7))))
 
 /* Adds to `half` what some rows of `parts` parts of LANES columns make of each column, from part `first` on; the sum of
  * their squares. */
 #define SQUARES_OF(name, ROWS)                                                                                       \
-  static inline __attribute__((always_inline)) number name(int64_t first, int64_t parts, const number *restrict row, \
-                                                           const lanes *restrict d, lanes *restrict half) {          \
+  INLINE number name(int64_t first, int64_t parts, const number *restrict row,                                       \
+                     const lanes *restrict d, lanes *restrict half) {                                                \
     lanes sums[ROWS] = {0}, part;                                                                                    \
     number rests[ROWS], total = 0;                                                                                   \
     for (int64_t k = first; k < parts; ++k)                                                                          \
@@ -63,9 +78,9 @@ SQUARES_OF(squares_of_row, 1)
 SQUARES_OF(squares_of_four_rows, 4)
 
 /* Of triangular rows row i begins at column i. */
-static inline __attribute__((always_inline)) number squares_of(int64_t rows, int64_t parts, int triangular,
-                                                               const number *restrict table, const lanes *restrict d,
-                                                               lanes *restrict half) {
+INLINE number squares_of(int64_t rows, int64_t parts, int triangular,
+                         const number *restrict table, const lanes *restrict d,
+                         lanes *restrict half) {
   number total = 0;
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4)
@@ -77,8 +92,8 @@ static inline __attribute__((always_inline)) number squares_of(int64_t rows, int
 
 /* The same of a small triangle, `each` the numbers of `d`: without sums along lanes, and with all sums in registers. */
 #define SMALL_SQUARES(name, PARTS)                                                                                   \
-  static inline __attribute__((always_inline)) number name(int64_t rows, const number *restrict table,               \
-                                                           const number *restrict each, number *restrict half) {     \
+  INLINE number name(int64_t rows, const number *restrict table,                                                     \
+                     const number *restrict each, number *restrict half) {                                           \
     const number *columns = table + (rows + 1) * PARTS * LANES;                                                      \
     lanes rests[PARTS] = {0}, found[PARTS] = {0}, part, squares = {0};                                               \
     number rest[PARTS * LANES];                                                                                      \

@@ -14,7 +14,8 @@ from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 HEAD = """
-data { int n; int K; int J; matrix[n, K] X; vector[n] x; vector[n] y; array[n] int<lower=1, upper=J> g; int on; }
+data { int n; int K; int J; matrix[n, K] X; vector[n] x; vector[n] y; array[n] int<lower=1, upper=J> g; vector[n] e;
+       int on; }
 parameters { real a; real b; vector[K] c; vector[J] u; vector[J] v; vector[J] w; real<lower=0> s; real<lower=0> t; }
 """
 # Several statements per program, so that less is compiled; the number of layouts that are found.
@@ -36,10 +37,16 @@ FORMS = {
         "y ~ normal((a + b * w[g]) .* x + X * c, t); }",
         2,
     ),
+    "weights": (
+        "model { y ~ normal(a + b * x, s * e); target += normal_lpdf(y | a + X * c, t ./ sqrt(e)); "
+        "for (i in 1 : n) y[i] ~ normal(u[g[i]] + b * x[i], e[i]); }",
+        3,
+    ),
 }
 KEPT = {
     "a parameter in the design": "model { y ~ normal(a + b * (x * c[1]) .* (x * c[2]) + exp(a * x), s); }",
     "a standard deviation per row": "model { y ~ normal(a + b * x, exp(t * x)); }",
+    "a standard deviation per group": "model { y ~ normal(a + b * x, e .* exp(w[g])); }",
     "an index that changes": "model { for (i in 1 : n) y[i] ~ normal(u[1 + (a > x[i] ? 1 : 0)], s); }",
     "a function of the mean": "model { y ~ normal(exp(a + b * x), s); }",
 }
@@ -61,6 +68,7 @@ def data_of(n: int, generator: np.random.Generator) -> dict[str, Any]:
         "x": generator.normal(size=n),
         "y": generator.normal(size=n),
         "g": generator.integers(1, 3, size=n, endpoint=True),
+        "e": generator.uniform(0.5, 2, size=n),
         "on": 1,
     }
 
@@ -120,12 +128,12 @@ def test_what_is_not_linear_is_left_alone(name: str) -> None:
     assert not any(remarks_of(HEAD + KEPT[name]))
 
 
-@pytest.mark.parametrize("column", ["x", "y"])
-def test_data_that_are_not_finite_travel(column: str) -> None:
-    """NaN is an error where it was; an infinite number leads to what it led to."""
-    program, _ = FORMS["vectors"]
+@pytest.mark.parametrize(("name", "column"), [("vectors", "x"), ("vectors", "y"), ("weights", "e"), ("weights", "x")])
+def test_data_that_are_not_finite_travel(name: str, column: str) -> None:
+    """NaN is an error where it was, and what is no scale; an infinite number leads to what it led to."""
+    program, _ = FORMS[name]
     generator = np.random.default_rng(8)
-    for value in (np.nan, np.inf, 1e200, 1e-200):
+    for value in (np.nan, np.inf, 1e200, 1e-200, 0.0, -1.0, -1e-300):
         data = data_of(20, generator)
         data[column][3] = value
         models = [ulam.StanModel(HEAD + program, data, opt_level=level) for level in (0, 3)]

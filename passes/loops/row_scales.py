@@ -1,0 +1,119 @@
+"""Scales of rows that are products of what all rows share and of data: `sigma * se[n]`, `sigma / sqrt(w[n])`.
+
+    ((y - mu) * inv(sigma * se)) ^ 2   =   inv(sigma)^2 * ((y - mu) * inv(se)) ^ 2
+    log(sigma * se)                    =   log(sigma) + log(se)        where both are positive
+
+So rows of weighted normal models are those of unweighted ones, with other data. What is written here stands beside what
+it equals, in the same loop, and is used where the loop is replaced alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.library.records import record
+from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.affine_rows import Nest
+from ulam.passes.loops.op_writer import OpWriter
+
+
+@record
+class RowScales:
+    """The scales of the rows of a nest, and what has to hold of them."""
+
+    nest: Nest
+    shared: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    """What evaluations have to find positive, and far from the largest and the smallest number."""
+    sizes: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    """Data of rows that have to be so, too."""
+    _factors: dict[SSAValue, tuple[SSAValue, SSAValue] | None] = field(
+        default_factory=dict[SSAValue, "tuple[SSAValue, SSAValue] | None"]
+    )
+    _written: list[Operation] = field(default_factory=list[Operation])
+
+    def is_positive(self, value: SSAValue) -> bool:
+        """Whether a value is a scale; from now on it has to be positive."""
+        return self._split(value) is not None
+
+    def of_residual(self, value: SSAValue) -> tuple[Operation, SSAValue] | None:
+        """What is divided by a scale, as a product with what all rows share: the product, and what else there is."""
+        op = value.owner
+        if not isinstance(op, arith.MulfOp | arith.DivfOp) or not is_inside(value, self.nest.outer):
+            return None
+        for rest, divisor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            if isinstance(op, arith.MulfOp):
+                inverse = divisor.owner
+                if not isinstance(inverse, rt.MathOp) or inverse.function.data != "inv":
+                    continue
+                divisor = inverse.arguments[0]
+            if (factors := self._split(divisor)) is not None:
+                common, size = (self._put(value, rt.MathOp("inv", (factor,))) for factor in factors)
+                weighted = self._product(value, rest, size)
+                product = self._product(value, weighted, common).owner
+                assert isinstance(product, Operation)
+                return product, weighted
+            if isinstance(op, arith.DivfOp):
+                break
+        return None
+
+    def of_logarithm(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+        """The logarithm of a scale, or less it: the part of what all rows share, and that of the data."""
+        op = value.owner
+        negative = isinstance(op, arith.NegfOp)
+        log = op.operand.owner if isinstance(op, arith.NegfOp) else op
+        if not isinstance(log, rt.MathOp) or log.function.data != "log" or not is_inside(value, self.nest.outer):
+            return None
+        if (factors := self._split(log.arguments[0])) is None:
+            return None
+        common, size = (self._put(value, rt.MathOp("log", (factor,))) for factor in factors)
+        if negative:
+            common, size = (
+                self._put(value, arith.NegfOp.create(operands=[part], result_types=[part.type]))
+                for part in (common, size)
+            )
+        return common, size
+
+    def take_back(self) -> None:
+        """Erases what has been written."""
+        for op in reversed(self._written):
+            op.detach()
+            op.erase()
+        self._written.clear()
+
+    def _split(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+        """The factors of a scale: what all rows share, and data."""
+        if value not in self._factors:
+            self._factors[value] = self._find(value)
+        if (found := self._factors[value]) is not None:
+            self.shared[found[0]] = self.sizes[found[1]] = None
+        return found
+
+    def _find(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+        op = value.owner
+        if not isinstance(op, arith.MulfOp | arith.DivfOp) or not is_inside(value, self.nest.outer):
+            return None
+        nest = self.nest
+        if nest.is_shared(op.lhs) and nest.is_data(op.rhs):
+            size = op.rhs if isinstance(op, arith.MulfOp) else self._put(value, rt.MathOp("inv", (op.rhs,)))
+            return op.lhs, size
+        if isinstance(op, arith.MulfOp) and nest.is_data(op.lhs) and nest.is_shared(op.rhs):
+            return op.rhs, op.lhs
+        return None
+
+    def _put(self, place: SSAValue, op: Operation) -> SSAValue:
+        """Writes an op ahead of the one that has a value."""
+        assert isinstance(place.owner, Operation)
+        OpWriter(place.owner).before(op)
+        self._written.append(op)
+        return op.results[0]
+
+    def _product(self, place: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        assert isinstance(place.owner, Operation)
+        found = OpWriter(place.owner).real(arith.MulfOp, a, b)
+        assert isinstance(found.owner, Operation)
+        self._written.append(found.owner)
+        return found
