@@ -27,6 +27,7 @@ SCRIPT = Path(__file__).name
 
 PROVISIONAL: dict[str, frozenset[str]] = {
     "ulam": frozenset({"OptimizationLevel", "register_level", "register_pass"}),
+    "ulam.build": frozenset({"Program"}),
     "ulam.StanModel": frozenset(
         {"assembly", "bridgestan_library", "from_module", "layout_choices", "llvm_ir", "module"}
     ),
@@ -128,7 +129,11 @@ def package() -> str:
     """The names of `ulam` itself."""
     module = import_module("ulam")
     lines = ["| name | what it is | |", "|---|---|---|"]
-    lines += [f"| `{name}` | {_describe(module, name)} | {stability('ulam', name)} |" for name in exported("ulam")]
+    for name in exported("ulam"):
+        lines.append(f"| `{name}` | {_describe(module, name)} | {stability('ulam', name)} |")
+        if name == "build":
+            told = _told(module.build.Program.__doc__)
+            lines.append(f"| `build.Program` | {told} docs/building.md | {stability('ulam.build', 'Program')} |")
     return "\n".join(lines)
 
 

@@ -80,7 +80,10 @@ def external(function: Any, pullback: Any = None, *, shape: Shape = (), version:
 def _check_part(part: Any) -> None:
     if isinstance(part, str):
         _symbol(part)
-    elif _address_of(part) is None and not callable(part):
+    elif (address := _address_of(part)) is not None:
+        if address <= 0:
+            raise ArgumentError(f"an external function has an address that is none: {address}")
+    elif not callable(part):
         raise ArgumentError(
             "an external function is a Python function, a C function as 'lib.so:symbol', a ctypes function, a cfunc "
             f"of Numba or an address, not {type(part).__name__}"
@@ -103,7 +106,7 @@ def _address_of(part: Any) -> int | None:
     if isinstance(part, int) and not isinstance(part, bool):
         return part
     if isinstance(part, ctypes._CFuncPtr):  # type: ignore[attr-defined]
-        return ctypes.cast(part, ctypes.c_void_p).value
+        return ctypes.cast(part, ctypes.c_void_p).value or 0
     address = getattr(part, "address", None)  # of Numba's cfunc
     return address if isinstance(address, int) else None
 

@@ -110,6 +110,8 @@ def _declare(block: stan.BlockOp, declared: dict[str, set[Attribute]]) -> None:
         if isinstance(op, stan.DeclareOp | stan.ParameterOp):
             if isinstance(op, stan.DeclareOp) and (op.local is not None or block.kind.data == "model"):
                 continue
+            if isinstance(op, stan.DeclareOp) and block.kind.data == "parameters":
+                raise InvalidModuleError(f"'{op.var_name.data}' is declared among parameters, and is none", op)
             name, type_ = op.var_name.data, op.res.type
             if name in own or name in declared:
                 raise InvalidModuleError(f"a second variable '{name}' is declared", op)
@@ -117,7 +119,9 @@ def _declare(block: stan.BlockOp, declared: dict[str, set[Attribute]]) -> None:
             own[name] = {type_.element}
     for op in ops_within(block):
         if isinstance(op, stan.DefineOp):
-            own.setdefault(op.var_name.data, set()).add(op.value.type)
+            if op.var_name.data not in own:
+                raise InvalidModuleError(f"'{op.var_name.data}' is not declared in this block", op)
+            own[op.var_name.data].add(op.value.type)
     declared.update(own)
 
 
@@ -150,8 +154,11 @@ def _verify_signature(op: stan.CallOp, functions: dict[str, stan.FuncOp], symbol
     if (function := functions.get(symbol)) is None:
         raise VerifyException(f"the program has no function '{symbol}'")
     formals, results = function.function_type.inputs.data, function.function_type.outputs.data
-    if op.definition is not None:
-        return  # a definition may be for a scalar what the call applies to each element
+    if op.definition is not None:  # it may be for a scalar what the call applies to each element
+        if len(formals) != len(op.operands):
+            arguments = f"{len(formals)} arguments, called with {len(op.operands)}"
+            raise VerifyException(f"'{symbol}' is a function of {arguments}")
+        return
     actuals, found = [o.type for o in op.operands], [r.type for r in op.results]
     if list(formals) != actuals or list(results) != found:
         raise VerifyException(

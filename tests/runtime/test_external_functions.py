@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime.errors import ArgumentError
 
 PROGRAM = """
 functions {
@@ -423,3 +424,9 @@ def assert_is_gradient(model: ulam.StanModel, point: Any) -> None:
     steps = np.eye(point.size) * 1e-6
     differences = [(model.log_density(point + h) - model.log_density(point - h)) / 2e-6 for h in steps]
     assert model.log_density_gradient(point)[1] == pytest.approx(differences, abs=1e-7)
+
+
+@pytest.mark.parametrize("address", [0, -1, ctypes.CFUNCTYPE(ctypes.c_int)()])
+def test_no_function_at_an_address(address: Any) -> None:
+    with pytest.raises(ArgumentError, match="an address that is none"):
+        ulam.external(address)

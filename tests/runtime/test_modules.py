@@ -149,6 +149,22 @@ def test_modules_that_are_no_models(written: StanModel) -> None:
     assert isinstance(wrong, ModuleOp)
 
 
+@pytest.mark.parametrize(
+    ("stage", "old", "new", "message"),
+    [
+        ("written", "= stan.parameter", "= stan.declare", "is declared among parameters, and is none"),
+        ("values", "stan.define ", "stan.define no_", "is not declared in this block"),
+        ("written", 'definition "normal_lpdf"', 'definition "std_normal_lpdf"', "called with 3|has no function"),
+    ],
+)
+def test_modules_that_break_rules_of_programs(stage: Any, old: str, new: str, message: str) -> None:
+    text = "parameters { real a; } transformed parameters { real b = a * 2; } model { b ~ normal(a, 1); }"
+    module = str(StanModel(text, {}, opt_level=0).module(stage))
+    assert old in module
+    with pytest.raises(CompileError, match=message):
+        StanModel.from_module(module.replace(old, new, 1), {}, cache=False)
+
+
 @pytest.fixture
 def file(tmp_path: Path, written: StanModel, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
