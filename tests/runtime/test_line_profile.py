@@ -514,3 +514,31 @@ def test_unloaded_code_is_forgotten() -> None:
     del model
     gc.collect()
     assert runtime.ulam_sampler_ranges() == before
+
+
+def test_statements_with_layouts_have_their_lines_and_their_traces() -> None:
+    """What computes them from other forms of the data counts for the line that they stand on."""
+    source = """data { int N; int K; int J; matrix[N, K] X; matrix[N, J] Z; vector[N] y; array[N] int<lower=0> k; }
+parameters { real a; real<lower=0> s; vector[K] b; vector[J] u; }
+model {
+  y ~ normal(a + X * b, s);
+  k ~ poisson_log(Z * u);
+}
+"""
+    rng = np.random.default_rng(4)
+    n, sizes = 1500, {"N": 1500, "K": 60, "J": 90}
+    groups = rng.integers(0, sizes["J"], n)
+    design = {"X": rng.normal(size=(n, sizes["K"])), "Z": np.eye(sizes["J"])[groups]}
+    data = {**sizes, **design, "y": rng.normal(size=n), "k": rng.poisson(2, n)}
+    model = StanModel(source, data, opt_level=3, lines=True)
+    assert {(choice.layout, choice.line) for choice in model.layout_choices() if choice.taken} == {
+        ("reduced rows", 4),
+        ("sparse columns", 5),
+    }
+    point = rng.normal(size=model.param_unc_num()) * 0.3
+    profile = sample_lines(model, point, seconds=0.4)
+    found = {row.line: row.share for row in profile.rows}
+    assert min(found[4], found[5]) > 0.002
+    assert found[4] + found[5] > 0.9
+    written = model.track_density(point).value
+    assert written == pytest.approx(model.log_density(point, propto=False), rel=1e-11)
