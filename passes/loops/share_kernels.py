@@ -52,8 +52,14 @@ def run_on(function: func.FuncOp) -> None:
 
 
 def _is_determined(op: Operation) -> bool:
-    """Whether it is a kernel whose results depend on its inputs only, all of which are in buffers and values."""
-    return isinstance(op, rt.KernelOp) and op.res is None and not KERNELS[op.function.data].effects
+    """Whether it is a kernel whose results depend on its inputs only, all of which are in buffers and values.
+
+    Pullbacks, which add to what they write, are no rows of the table.
+    """
+    if not isinstance(op, rt.KernelOp) or op.res is not None:
+        return False
+    kernel = KERNELS.get(op.function.data)
+    return kernel is not None and not kernel.effects
 
 
 def _shared_name(op: Operation) -> str:
@@ -79,7 +85,7 @@ def _parts(op: rt.KernelOp) -> tuple[list[SSAValue], dict[str, SSAValue]]:
 
 def _writes(op: Operation) -> set[Root]:
     """Roots of what an op writes, but for its regions: of kernels, their results."""
-    if isinstance(op, rt.KernelOp):
+    if isinstance(op, rt.KernelOp) and op.function.data in KERNELS:
         kinds = KERNELS[op.function.data].parameters
         return {root(a) for p, a in zip(kinds, op.operands, strict=True) if p.kind in ("out", "kept")}
     if isinstance(op, ad.IndependentOp):  # at the beginning: nothing that is computed
