@@ -250,6 +250,19 @@ _WORDS = ("alpha", "beta", "gamma", "delta")
 _NAMES = tuple("fghklmpqrtuvwz") + ("u1", "w2", "z3", "t4")
 
 
+def _loop_body(form: str, mark: str) -> range:
+    """Where the index of a form's loop over `1:n` can be used: up to the end of the statement behind its head."""
+    head = form.find(f"(<{mark}> in 1:")
+    if head < 0:
+        return range(0)
+    depth, start = 0, form.index(")", head)
+    for place in range(start, len(form)):
+        depth += {"{": 1, "}": -1}.get(form[place], 0)
+        if depth == 0 and form[place] in ";}":
+            return range(start, place)
+    return range(start, len(form))
+
+
 class _NothingFits(Exception):
     """A form needs a variable that there is none of."""
 
@@ -410,10 +423,14 @@ class ProgramGenerator:
             if f"<{mark}>" in form:
                 news[mark] = self.new_name()
                 self.inner_names.append(news[mark])
-                if f"<{mark}> in 1:" in form:
-                    self.loop_indices.append(news[mark])
+        bodies = {name: _loop_body(form, mark) for mark, name in news.items()}
+
+        def put_in(match: re.Match[str]) -> str:
+            self.loop_indices[before[1] :] = [name for name, body in bodies.items() if match.start() in body]
+            return news.get(match[1]) or self.choose(match[1], depth)
+
         try:
-            return _PLACEHOLDER.sub(lambda match: news.get(match[1]) or self.choose(match[1], depth), form)
+            return _PLACEHOLDER.sub(put_in, form)
         finally:
             del self.inner_names[before[0] :], self.loop_indices[before[1] :]
 

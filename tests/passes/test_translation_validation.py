@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import structured_programs
 from program_generator import DATA, generate
 from program_reducer import reduce_program
 from regression_programs import PROGRAMS, expectations
@@ -24,6 +25,9 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp, StringAttr, f64
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.frontend.check.program import check_program
+from ulam.frontend.parse.program import parse_program
+from ulam.frontend.source import Source
 from ulam.passes import pipelines
 from ulam.passes.pipelines import LEVELS, PASSES
 
@@ -54,6 +58,14 @@ def test_regression_program(path: Path) -> None:
 def test_example(path: Path) -> None:
     found = differences(Subject(path.read_text(), path.with_suffix(".json").read_text(), points=1))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("seed", [508, 1, 2])
+def test_random_programs_are_well_typed(seed: int) -> None:
+    """An index of a loop is used in the loop only; in that of 508 there are statements behind an inner one."""
+    for text in (generate(seed), structured_programs.generate(seed)):
+        source = Source(text, "model.stan")
+        check_program(parse_program(source), source)
 
 
 def test_random_programs() -> None:
