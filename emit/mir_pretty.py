@@ -60,17 +60,17 @@ def print_module(module: ModuleOp) -> str:
 def _program(program: stan.ProgramOp) -> Iterator[str]:
     functions = [op for op in program.body.block.ops if isinstance(op, stan.FuncOp)]
     blocks = {op.kind.data: op for op in program.body.block.ops if isinstance(op, stan.BlockOp)}
-    stan_names = {f.sym_name.data: f.stan_name.data for f in functions}
+    by_symbol = {f.sym_name.data: f for f in functions}
     calls = CallEffects(functions)
     if users := [f for f in functions if f.library is None]:
-        lines = [line for f in users for line in MirPrinter(stan_names, calls).function(f)]
+        lines = [line for f in users for line in MirPrinter(by_symbol, calls).function(f)]
         yield _braces("functions", lines)
     reserved: frozenset[str] = frozenset()
     if data := blocks.get("data"):
-        if lines := MirPrinter(stan_names, calls).input_variables(data):
+        if lines := MirPrinter(by_symbol, calls).input_variables(data):
             yield _braces("input_vars", lines)
     for name, kinds in BLOCKS.items():
-        printer = MirPrinter(stan_names, calls, reserved)
+        printer = MirPrinter(by_symbol, calls, reserved)
         for block in (blocks[kind] for kind in kinds if kind in blocks):
             printer.reserved |= global_names(block)
             printer.block(block.body.block)

@@ -9,7 +9,7 @@ before their loop or branch and shown as assignments.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
@@ -20,6 +20,7 @@ from xdsl.traits import IsTerminator
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
 from ulam.emit.errors import EmissionError
+from ulam.emit.stan_text_complex import joined
 from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
 from ulam.emit.stan_text_syntax import (
     ADDITIVE,
@@ -53,24 +54,24 @@ def print_module(module: ModuleOp, *, library: bool = False) -> str:
 def print_program(program: stan.ProgramOp, *, library: bool = False) -> str:
     """The text of one program."""
     functions = [op for op in program.body.block.ops if isinstance(op, stan.FuncOp)]
-    stan_names = {f.sym_name.data: f.stan_name.data for f in functions}
+    by_symbol = {f.sym_name.data: f for f in functions}
     calls = CallEffects(functions)
     lines: list[str] = []
     shown = [f for f in functions if library or f.library is None]
     if shown:
         lines.append("functions {")
         for function in shown:
-            lines += BodyPrinter(stan_names, calls).function(function)
+            lines += BodyPrinter(by_symbol, calls).function(function)
         lines.append("}")
     reserved: frozenset[str] = frozenset()
     for op in program.body.block.ops:
         if isinstance(op, stan.BlockOp):
             reserved |= global_names(op)
             lines.append(f"{op.kind.data.replace('_', ' ')} {{")
-            printer = BodyPrinter(stan_names, calls, reserved)
+            printer = BodyPrinter(by_symbol, calls, reserved)
             printed = printer.program_block(op)
             if printer.strays and _can_declare_first(op):
-                printed = BodyPrinter(stan_names, calls, reserved).declarations_first(op)
+                printed = BodyPrinter(by_symbol, calls, reserved).declarations_first(op)
             lines += printed
             lines.append("}")
     return "\n".join(lines) + "\n"
@@ -90,8 +91,13 @@ class BodyPrinter(ExpressionPrinter):
 
     statements: ClassVar[dict[type[Operation], Callable[[Any, Any], None]]]  # how ops are written: STATEMENTS
 
-    def __init__(self, stan_names: dict[str, str], calls: CallEffects, reserved: frozenset[str] = frozenset()) -> None:
-        super().__init__(stan_names, calls, reserved)
+    def __init__(
+        self,
+        functions: Mapping[str, stan.FuncOp],
+        calls: CallEffects,
+        reserved: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(functions, calls, reserved)
         self._merged: dict[Operation, str] = {}  # an assignment → the declaration it is written with
         self._sized_by_value: dict[Operation, Callable[[Sequence[str]], str]] = {}  # the same, given its sizes
         self._checks: dict[str, stan.CheckOp] = {}
@@ -358,7 +364,11 @@ class BodyPrinter(ExpressionPrinter):
 
     def print_(self, op: stan.PrintOp) -> None:
         operands = self.take_all(op.operands)
-        self.statement(op, f"{op.kind.data}({', '.join(o.text for o in operands)});")
+        whole = list(operands)
+        if op.pairs is not None:
+            for n in reversed([n for n, begins in enumerate(op.pairs.get_values()) if begins]):
+                whole[n : n + 2] = [joined(*operands[n : n + 2])]
+        self.statement(op, f"{op.kind.data}({', '.join(o.text for o in whole)});")
 
     def leave(self, op: Operation) -> None:
         operands = self.take_all(op.operands)

@@ -7,7 +7,7 @@ its use would change the order of prints, random draws or additions to the targe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, conflict, effects_within
 from ulam.dialects.walk import ops_within
+from ulam.emit.stan_text_complex import field_in_text, in_parts, result_in_text, with_complex_arguments
 from ulam.emit.stan_text_syntax import (
     POSTFIX,
     Text,
@@ -51,13 +52,19 @@ class ExpressionPrinter:
 
     expressions: ClassVar[dict[type[Operation], Callable[[Any, Any], None]]]  # how ops are written: EXPRESSIONS
 
-    def __init__(self, stan_names: dict[str, str], calls: CallEffects, reserved: frozenset[str] = frozenset()) -> None:
-        self.stan_names = stan_names
+    def __init__(
+        self,
+        functions: Mapping[str, stan.FuncOp],
+        calls: CallEffects,
+        reserved: frozenset[str] = frozenset(),
+    ) -> None:
+        self.functions = functions
         self.calls = calls
         self.lines: list[str] = []
         self.depth = 1
         self.names: dict[SSAValue, str] = {}
         self.pending: dict[SSAValue, Text] = {}
+        self.complexes: dict[SSAValue, Attribute] = {}  # types of what has complex numbers in the text
         self.hidden: set[Operation] = set()  # checks that a declaration already says
         self._uses_left: dict[SSAValue, int] = {}
         self.reserved = reserved
@@ -118,7 +125,7 @@ class ExpressionPrinter:
         """Declares a name for a value."""
         name = self.new_name(value.name_hint or "t")
         self.strays |= self.puts_out and self.depth == 1
-        self.line(f"{self.temporary(value.type, text)} {name} = {text.text};")
+        self.line(f"{self.temporary(self.complexes.get(value, value.type), text)} {name} = {text.text};")
         self.names[value] = name
 
     @staticmethod
@@ -182,8 +189,9 @@ class ExpressionPrinter:
         if value in self.names:
             return Text(self.names[value])
         assert isinstance(value, OpResult)
-        trial = type(self)(self.stan_names, self.calls)
+        trial = type(self)(self.functions, self.calls)
         trial.names, trial.operand_only, trial.repeats = dict(self.names), True, True
+        trial.complexes = self.complexes
         needed: list[Operation] = []
         todo = [value.op]
         while todo:
@@ -236,14 +244,26 @@ class ExpressionPrinter:
         if name == "fill_like":
             return filled_text(op.results[0].type, *operands), operands
         if op.user is not None:
-            name = self.stan_names.get(name, name)
+            name = self.stan_name(name)
         if op.user is not None or (function(name).has_int_form and stan.scalar_of(op.results[0].type) == stan.REAL):
             # Without its promotion the call would choose another overload.
             operands = [o.as_real() for o in operands]
         callback = None
         if op.callback is not None:
-            callback = self.stan_names.get(op.callback.data, op.callback.data)
-        return self.call_text(name, op.unnormalized is not None, callback, operands), operands
+            callback = self.stan_name(op.callback.data)
+        arguments = operands if op.user is not None else self.with_complex_arguments(op, operands)
+        return self.call_text(name, op.unnormalized is not None, callback, arguments), operands
+
+    def stan_name(self, symbol: str) -> str:
+        """What a function of the module is called in the program."""
+        return self.functions[symbol].stan_name.data if symbol in self.functions else symbol
+
+    def with_complex_arguments(self, op: stan.CallOp, operands: list[Text]) -> list[Text]:
+        """Arguments of a library function."""
+        definition = None if op.definition is None else self.functions.get(op.definition.data)
+        if definition is None or len(definition.argument_names) != len(operands):
+            return operands
+        return with_complex_arguments(operands, [name.data for name in definition.argument_names])
 
     def laplace_call(self, op: stan.CallOp, callback: str, definition: str) -> tuple[Text, list[Text]]:
         """A Laplace approximation: its tuples put together again, and the call that gives the covariance taken apart.
@@ -256,7 +276,7 @@ class ExpressionPrinter:
         arguments, (block_size, covariance, *control) = operands[:count], operands[count:]
         likelihood = None
         if op.callee.data == definition:  # others have the likelihood in their name
-            likelihood = self.stan_names.get(callback, callback)
+            likelihood = self.stan_name(callback)
             arguments = [Text(tuple_text([a.text for a in arguments]))]
         arguments += [block_size, covariance]
         if isinstance(matrix, stan.CallOp) and matrix.user is not None:
@@ -267,7 +287,28 @@ class ExpressionPrinter:
         return self.call_text(op.callee.data, op.unnormalized is not None, likelihood, arguments), operands
 
     def call(self, op: stan.CallOp) -> None:
-        self.expression(op, *self.call_expression(op))
+        text, operands = self.call_expression(op)
+        value = op.results[0]
+        written = value.type if op.user is not None else result_in_text(op.callee.data, value.type)
+        self.with_complex_result(op, text, operands, written)
+
+    def with_complex_result(self, op: Operation, text: Text, operands: Sequence[Text], written: Attribute) -> None:
+        """An expression whose type is `written` in the text: used field by field, or else a tuple made of its parts."""
+        value = op.results[0]
+        if written == value.type:
+            self.expression(op, text, operands)
+            return
+        self.complexes[value] = written
+        if all(isinstance(use.operation, stan.FieldOp) for use in value.uses):
+            self.expression(op, text, operands)
+            return
+        text.effects, text.order = combined(self._number + 1, self.calls.of(op), operands)
+        if text.order is not None:
+            self._settle_order(value)
+        self.flush_before(text.effects)
+        self.define(value, text)
+        self.names[value] = in_parts(self.names[value], written)
+        del self.complexes[value]
 
     def read(self, op: stan.ReadOp) -> None:
         self.expression(op, Text(self.take(op.operands[0]).text), ())
@@ -308,7 +349,13 @@ class ExpressionPrinter:
     def field(self, op: stan.FieldOp) -> None:
         operands = self.take_all(op.operands)
         number = cast("IntegerAttr", op.properties["field"]).value.data
-        self.expression(op, Text(f"{operands[0].within(POSTFIX)}.{number}", POSTFIX), operands)
+        written = self.complexes.get(op.operands[0])
+        if written is None:
+            self.expression(op, Text(f"{operands[0].within(POSTFIX)}.{number}", POSTFIX), operands)
+            return
+        text = field_in_text(operands[0], written, number)
+        inner = written.elements.data[number - 1] if isinstance(written, stan.TupleType) else op.results[0].type
+        self.with_complex_result(op, text, operands, inner)
 
     def target(self, op: stan.TargetOp) -> None:
         self.expression(op, Text("target()", POSTFIX), ())

@@ -25,7 +25,7 @@ transformed data { real z = normal_rng(0, 1); print("z is set"); }
 parameters {
   real mu; real<lower=0> sigma; array[2] simplex[3] s; cov_matrix[2] C; array[2, 3] real a; array[2] matrix[2, 3] m;
   array[0] real none;
-  array[2] tuple(real<lower=0>, simplex[3], array[2, 1] tuple(vector[2], real)) w;
+  array[2] tuple(real<lower=0>, simplex[3], array[2, 1] tuple(vector[2], complex)) w;
 }
 transformed parameters {
   array[2] vector[2] p;
@@ -37,7 +37,7 @@ model {
   if (mu < -8) target += y[N + k[2, 3]][1];
   for (n in 1:N) y[n] ~ normal(mu + t.1, sigma);
   for (i in 1:2) { s[i] ~ dirichlet([1, 2, 3]'); to_vector(m[i]) ~ std_normal(); a[i] ~ std_normal(); }
-  for (v in w) { v.1 ~ std_normal(); for (u in v.3) target += -dot_self(u[1].1) - u[1].2^2; }
+  for (v in w) { v.1 ~ std_normal(); for (u in v.3) target += -dot_self(u[1].1) - norm(u[1].2); }
   C ~ wishart(4, identity_matrix(2));
   print("mu = ", mu);
 }
@@ -55,7 +55,10 @@ DATA: dict[str, Any] = {
 VALUES: dict[str, Any] = {
     "mu": 1, "sigma": 2, "s": [[0.25, 0.25, 0.5], [0.125, 0.125, 0.75]], "C": [[2, 1], [1, 3]],
     "a": [[1, 2, 3], [4, 5, 6]], "m": [[[1, 2, 3], [4, 5, 6]], [[1, 2, 3], [4, 5, 7]]], "none": [],
-    "w": [{"1": k, "2": [0.5, 0.25, 0.25], "3": [[{"1": [k, 2], "2": 3}], [{"1": [4, 5], "2": k}]]} for k in (1, 2)],
+    "w": [
+        {"1": k, "2": [0.5, 0.25, 0.25], "3": [[{"1": [k, 2], "2": [3, -1]}], [{"1": [4, 5], "2": [0.5, k]}]]}
+        for k in (1, 2)
+    ],
 }  # fmt: skip
 PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
 
