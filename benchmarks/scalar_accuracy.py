@@ -82,7 +82,7 @@ def program(rows: list[Row]) -> str:
     """Row `which` at all points: values as a transformed parameter, their sum as the target."""
     branches = "\n".join(f"  if (which == {i + 1}) for (p in 1:P) value[p] = {row.text};" for i, row in enumerate(rows))
     return f"""data {{ int which; int P; array[P, 3] int n; }}
-parameters {{ array[P] vector[4] x; }}
+parameters {{ array[P] vector[5] x; }}
 transformed parameters {{
   vector[P] value;
 {branches}
@@ -93,7 +93,7 @@ model {{ target += sum(value); }}"""
 def evaluate(text: str, which: int, row: Row, at: list[tuple[float, ...]], level: int) -> list[tuple[float, ...] | str]:
     """The value and the partials at each point, or the message of an error."""
     ints = np.zeros((len(at), 3), dtype=int)
-    reals = np.full((len(at), 4), 0.5)
+    reals = np.full((len(at), 5), 0.5)
     for i, point in enumerate(at):
         ints[i, : row.ints] = [int(v) for v in point[: row.ints]]
         reals[i, : len(point) - row.ints] = point[row.ints :]
@@ -101,7 +101,7 @@ def evaluate(text: str, which: int, row: Row, at: list[tuple[float, ...]], level
         model = ulam.StanModel(text, data={"which": which, "P": len(at), "n": ints.tolist()}, opt_level=level)
         theta = reals.ravel()
         values = model.param_constrain(theta, include_tp=True)[theta.size :]
-        gradient = model.log_density_gradient(theta, propto=False)[1].reshape(-1, 4)
+        gradient = model.log_density_gradient(theta, propto=False)[1].reshape(-1, 5)
     except ulam.UlamError as error:
         if len(at) == 1:
             return [str(error).split("\n")[0][:90]]
@@ -114,6 +114,8 @@ def exact(row: Row, point: tuple[Any, ...]) -> tuple[Any, ...]:
     """The value and the partials."""
     ints, reals = point[: row.ints], list(point[row.ints :])
     least = min([abs(x) for x in reals if x] or [mp.mpf(1)])
+    if row.slopes is not None:
+        return tuple(row.slopes(*point))
     with mp.workdps(max(row.digits, DIGITS + int(max(0, -2 * mp.log10(least))))):
         out = [row.exact(*ints, *reals)]
         for i, x in enumerate(reals):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mpmath as mp  # pyright: ignore[reportMissingImports]
+from mpmath import mpf  # pyright: ignore[reportMissingImports]
 from scalar_distributions import ROWS
 from scalar_functions import add, log_of, logit1p, normal_tail
 
@@ -224,3 +226,43 @@ add(
     lambda n, a: n > 0,
     points=((3, 1e9), (3, 1e-9)),
 )
+
+
+def wiener_series(x: Any, w: Any, term: Callable[[int], Any] = lambda k: k) -> Any:
+    """The sum of k sin(k pi w) exp(-(k pi)^2 x / 2), of other factors than k, too: with digits for what cancels."""
+    with mp.extradps(int(w * w / x) + 20):
+        total, k = mpf(0), 1
+        while (k * mp.pi) ** 2 * x < 5 * mp.mp.dps:
+            total += term(k) * mp.sin(k * mp.pi * w) * mp.exp(-((k * mp.pi) ** 2) * x / 2)
+            k += 1
+        return total
+
+
+def wiener_log_density(y: Any, a: Any, tau: Any, b: Any, d: Any) -> Any:
+    t = y - tau
+    return d * a * (1 - b) - d * d * t / 2 - 2 * mp.log(a) + mp.log(mp.pi * wiener_series(t / a**2, 1 - b))
+
+
+def wiener_after(y: Any, a: Any, tau: Any, b: Any, d: Any) -> Any:
+    """Of the upper bound after y (Blurton, Kesselmeier and Gondan, 2012)."""
+    t, w = y - tau, 1 - b
+    series = wiener_series(t / a**2, w, lambda k: k / ((d * a) ** 2 + (k * mp.pi) ** 2))
+    return 2 * mp.pi * mp.exp(d * a * w - d * d * t / 2) * series
+
+
+def wiener_until(y: Any, a: Any, tau: Any, b: Any, d: Any) -> Any:
+    """Of the upper bound at all, less that after y."""
+    with mp.extradps(int((1 - b) ** 2 * a**2 / (y - tau) + abs(d * a) + d * d * (y - tau)) + 20):
+        return mp.expm1(-2 * d * a * b) / mp.expm1(-2 * d * a) - wiener_after(y, a, tau, b, d)
+
+
+LATER = lambda y, a, tau, b, d: 1e-3 < (y - tau) / a**2 < 100 and abs(d * a) < 100  # noqa: E731
+add("wiener_lpdf", "positive scale scale unit moderate", wiener_log_density, LATER)
+for name, probability in (("wiener_lcdf_unnorm", wiener_until), ("wiener_lccdf_unnorm", wiener_after)):
+    add(
+        name,
+        "positive scale scale unit moderate",
+        lambda *x, probability=probability: mp.log(probability(*x)),
+        LATER,
+        expression=name + "({0}, {1}, {2}, {3}, {4})",
+    )

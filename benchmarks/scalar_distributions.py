@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import mpmath as mp  # pyright: ignore[reportMissingImports]
@@ -18,16 +20,31 @@ def add_distribution(
     tails: Callable[..., tuple[Any, Any]],
     inside: Callable[..., bool] = always,
     suffixes: str = "cdf lcdf lccdf",
+    slopes: Callable[..., Sequence[Any]] | None = None,
     **more: Any,
 ) -> None:
-    """The distribution functions, from Pr(Y <= y) and Pr(Y > y)."""
+    """The distribution functions, from Pr(Y <= y) and Pr(Y > y); `slopes` are the partials of the first."""
     parts: dict[str, Callable[..., Any]] = {
         "cdf": lambda *x: tails(*x)[0],
         "lcdf": lambda *x: log_of(*tails(*x)),
         "lccdf": lambda *x: log_of(*reversed(tails(*x))),
     }
     for suffix in suffixes.split():
-        add(f"{name}_{suffix}", kinds, parts[suffix], inside, **more)
+        known = slopes and {"slopes": partial(with_slopes, suffix, parts[suffix], tails, slopes)}
+        add(f"{name}_{suffix}", kinds, parts[suffix], inside, **(known or {}), **more)
+
+
+def with_slopes(
+    suffix: str,
+    value: Callable[..., Any],
+    tails: Callable[..., tuple[Any, Any]],
+    slopes: Callable[..., Sequence[Any]],
+    *x: Any,
+) -> list[Any]:
+    """The value of a distribution function and its partials, from those of Pr(Y <= y)."""
+    lower, upper = tails(*x)
+    factor = {"cdf": 1, "lcdf": 1 / lower, "lccdf": -1 / upper}[suffix]
+    return [value(*x), *(factor * slope for slope in slopes(*x))]
 
 
 add_distribution(
@@ -266,22 +283,36 @@ def beta_binomial_tails(n: int, N: int, a: Any, b: Any) -> tuple[Any, Any]:
 add_distribution("beta_binomial", "count total shape shape", beta_binomial_tails, lambda n, N, a, b: n < N <= 60)
 
 
-def upper_integral(f: Callable[[Any], Any], length: Any) -> Any:
-    """The integral of a falling function from 0 to where nothing is left, by halves."""
-    return mp.quad(f, [0, *(length * mpf(2) ** -k for k in range(14, -1, -1))])
+@lru_cache
+def nodes(precision: int) -> Any:
+    """Of the rule of Gauss and Legendre with 192 points."""
+    return mp.calculus.quadrature.GaussLegendre(mp.mp).get_nodes(-1, 1, degree=7, prec=precision)
 
 
+def integrals(f: Callable[[Any], Sequence[Any]], places: Sequence[Any]) -> list[Any]:
+    """Of functions without poles near by, panel by panel."""
+    sums: list[Any] = []
+    for low, high in pairwise(places):
+        for node, weight in nodes(mp.mp.prec):
+            parts = [weight * (high - low) / 2 * v for v in f((low + high + node * (high - low)) / 2)]
+            sums = [s + p for s, p in zip(sums or [mpf(0)] * len(parts), parts, strict=True)]
+    return sums
+
+
+@lru_cache(8)
 def skew_normal_tail(z: Any, a: Any) -> Any:
     """Pr(Z <= z) for z < 0, to full relative precision: of Owen's integral what is beyond a, or for a skew to the left
     the normal's two tails less the other."""
     if a < 0:
         return 2 * normal_tail(z) - skew_normal_tail(z, -a)
     h, width = -z, mp.sqrt(a * a + 2 * mp.mp.prec / (z * z)) - a
-    integral = upper_integral(lambda d: mp.exp(-h * h * d * (2 * a + d) / 2) / (1 + (a + d) ** 2), width)
+    places = [mpf(0), *(width * mpf(2) ** -k for k in range(14, -1, -1))]
+    (integral,) = integrals(lambda d: [mp.exp(-h * h * d * (2 * a + d) / 2) / (1 + (a + d) ** 2)], places)
     return mp.exp(-h * h * (1 + a * a) / 2) * integral / mp.pi
 
 
-def skew_normal_tails(z: Any, a: Any) -> tuple[Any, Any]:
+def skew_normal_tails(y: Any, m: Any, s: Any, a: Any) -> tuple[Any, Any]:
+    z = (y - m) / s
     if z < 0:
         lower = skew_normal_tail(z, a)
         return lower, 1 - lower
@@ -289,29 +320,64 @@ def skew_normal_tails(z: Any, a: Any) -> tuple[Any, Any]:
     return 1 - upper, upper
 
 
+def skew_normal_slopes(y: Any, m: Any, s: Any, a: Any) -> tuple[Any, ...]:
+    z = (y - m) / s
+    density = mp.sqrt(2 / mp.pi) * mp.exp(-z * z / 2) * normal_tail(a * z) / s
+    return density, -density, -z * density, -mp.exp(-z * z * (1 + a * a) / 2) / (mp.pi * (1 + a * a))
+
+
 add_distribution(
     "skew_normal",
     "moderate location scale real",
-    lambda y, m, s, a: skew_normal_tails((y - m) / s, a),
+    skew_normal_tails,
     lambda y, m, s, a: 0.01 < abs(y - m) / s < 40 and 1e-3 < abs(a) < 1e3,
+    slopes=skew_normal_slopes,
 )
 
 
-def von_mises_mass(low: Any, high: Any, k: Any) -> Any:
-    """Of the density between two angles, to full relative precision."""
-    inner = [j * mp.pi + s * x / mp.sqrt(k + 1) for j in range(-3, 4) for s in (-1, 1) for x in (0, 1, 2, 4, 8, 16)]
-    even = [low + (high - low) * j / 40 for j in range(41)]
-    places = sorted({*even, *(x for x in inner if low < x < high)})
-    integral = mp.quad(lambda t: mp.exp(k * (mp.cos(t) - 1)), places)
-    return integral / (2 * mp.pi * mp.besseli(0, k) * mp.exp(-k))
+@lru_cache(8)
+def von_mises_moments(low: Any, high: Any, k: Any) -> Sequence[Any]:
+    """The integrals of exp(k (cos t - 1)), and of it times 1 - cos t, to full relative precision."""
+    width = mp.pi / mp.ceil(mp.pi * mp.sqrt(k + 1) / 3)
+    nearest = mpf(0) if mp.ceil(low / (2 * mp.pi)) * 2 * mp.pi <= high else min(1 - mp.cos(low), 1 - mp.cos(high))
+    limit = nearest + mp.mp.prec / k
+    first, last = int(mp.floor(low / width)), int(mp.ceil(high / width))
+    places = [low, *(j * width for j in range(first, last + 1) if low < j * width < high), high]
+    sums = [mpf(0), mpf(0)]
+    for panel in pairwise(places):
+        if min(1 - mp.cos(x) for x in panel) < limit:
+            found = integrals(lambda t: [e := mp.exp(-2 * k * mp.sin(t / 2) ** 2), 2 * mp.sin(t / 2) ** 2 * e], panel)
+            sums = [s + f for s, f in zip(sums, found, strict=True)]
+    return sums
 
 
 HALF_TURN = mpf(3.141592653589793)
+
+
+def von_mises_parts(y: Any, m: Any, k: Any) -> list[Sequence[Any]]:
+    """Below y, above it, and both: moments."""
+    ends = (-HALF_TURN - m, y - m, HALF_TURN - m)
+    return [von_mises_moments(low, high, k) for low, high in (ends[:2], ends[1:], (-mp.pi, mp.pi))]
+
+
+def von_mises_tails(y: Any, m: Any, k: Any) -> tuple[Any, Any]:
+    lower, upper, both = von_mises_parts(y, m, k)
+    return lower[0] / both[0], upper[0] / both[0]
+
+
+def von_mises_slopes(y: Any, m: Any, k: Any) -> tuple[Any, ...]:
+    lower, upper, both = von_mises_parts(y, m, k)
+    here, border = (mp.exp(-2 * k * mp.sin(x / 2) ** 2) / both[0] for x in (y - m, HALF_TURN - m))
+    part, sign = min((lower, 1), (upper, -1))
+    return here, border - here, sign * (part[0] * both[1] / both[0] - part[1]) / both[0]
+
+
 add_distribution(
     "von_mises",
     "moderate moderate shape",
-    lambda y, m, k: (von_mises_mass(-HALF_TURN - m, y - m, k), von_mises_mass(y - m, HALF_TURN - m, k)),
+    von_mises_tails,
     lambda y, m, k: abs(y) < 3.1 and abs(m) < 6 and k < 2000,
+    slopes=von_mises_slopes,
 )
 
 

@@ -3,7 +3,7 @@ scalar_densities.py add rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ class Row:
     points: tuple[tuple[float, ...], ...] = ()
     digits: int = 0
     expression: str = ""
+    slopes: Callable[..., Sequence[Any]] | None = None
+    """The value and the partials by formulas, where the definition takes long."""
     ints: int = field(init=False)
     reals: int = field(init=False)
 

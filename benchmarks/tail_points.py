@@ -97,6 +97,13 @@ def _binomial(g: Random) -> Point:
     return (g.randrange(0, n), n, unit(g))
 
 
+def _wiener(g: Random) -> Point:
+    """Times from early ones, which few of the walks have, to late ones; starts next to a bound, too."""
+    a, tau = power(g, -1, 1), power(g, -2, 0)
+    b = g.choice([g.uniform(0, 1), power(g, -6, -1), 1 - power(g, -6, -1)])
+    return (tau + a * a * power(g, -3, 1), a, tau, b, g.choice([-1, 1]) * power(g, -2, 1.3) / a)
+
+
 def _beta_binomial(g: Random) -> Point:
     n = g.randrange(2, 60)
     return (g.randrange(0, n), n, shape(g), shape(g))
@@ -137,6 +144,7 @@ RECIPES: dict[str, Callable[[Random], Any]] = {
     "neg_binomial_2": lambda g: (count(g), power(g, -4, 4), shape(g)),
     "neg_binomial_2_log": lambda g: (count(g), g.uniform(-30, 30), shape(g)),
     "beta_neg_binomial": lambda g: (count(g), power(g, -2, 2), power(g, -1, 2), power(g, -2, 2)),
+    "wiener": _wiener,
     "yule_simon": lambda g: (1 + count(g), shape(g)),
 }
 """Draws the arguments, in the order of the function's, by the name of the distribution."""

@@ -36,9 +36,15 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "accuracy.md"
 BEGIN, END = "<!-- begin: tails, written by benchmarks/tails.py -->\n", "<!-- end: tails -->"
 
 
+def distribution(row: Row) -> str:
+    """What the function is of; empty if it is not of a distribution."""
+    name = named(row.name.removesuffix("_unnorm"))
+    return name.stem if name.kind.is_probability else ""
+
+
 def chosen(row: Row, count: int, seed: int) -> Iterator[tuple[Point, Any]]:
     """Points at which the definition has a finite value, with that and the partials."""
-    stem = named(row.name).stem
+    stem = distribution(row)
     generator, found = Random(f"{stem} {seed}"), 0
     for _ in range(20 * count):
         if found == count:
@@ -127,9 +133,9 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="the table of the documentation")
     options = parser.parse_args()
     mp.mp.dps = DIGITS
-    rows = [r for r in ROWS if named(r.name).kind.is_probability and named(r.name).stem in RECIPES]
+    rows = [r for r in ROWS if distribution(r) in RECIPES]
     rows = [r for r in rows if r.name.startswith(tuple(options.only.split(",")))]
-    rows = [replace(r, digits=DIGITS_ENOUGH.get(named(r.name).stem, r.digits)) for r in rows]
+    rows = [replace(r, digits=DIGITS_ENOUGH.get(distribution(r), r.digits)) for r in rows]
     known = read(options.state)
     for row in rows:
         if row.name in known:

@@ -165,10 +165,15 @@ real wiener_log_until(real t, real alpha, real w, real v) {
          : log_diff_exp(wiener_log_choice(alpha, w, v), wiener_log_late(t, alpha, w, v));
 }
 
+/* Of times that nearly all walks need less for, the difference loses digits; the late series loses those of
+ * exp((w alpha)^2 / (2 t)). */
 real wiener_log_after(real t, real alpha, real w, real v) {
-  return t <= 0 ? wiener_log_choice(alpha, w, v)
-         : t < 0.3 * square(alpha) ? log_diff_exp(wiener_log_choice(alpha, w, v), wiener_log_early(t, alpha, w, v))
-         : wiener_log_late(t, alpha, w, v);
+  if (t <= 0) return wiener_log_choice(alpha, w, v);
+  if (t >= 0.3 * square(alpha)) return wiener_log_late(t, alpha, w, v);
+  real all = wiener_log_choice(alpha, w, v);
+  real early = wiener_log_early(t, alpha, w, v);
+  return log1m_exp(fmin(early - all, 0)) < -0.5 * square(w * alpha) / t ? wiener_log_late(t, alpha, w, v)
+         : log_diff_exp(all, early);
 }
 
 /* log of the probability of the lower bound within t: reflections, the first one taken out. */

@@ -18,7 +18,6 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 WITHOUT_TAILS = {
     "discrete_range": "sums of equal masses",
     "hypergeometric": "of ints alone",
-    "wiener": "first passage times, in scalar_partials.jsonl",
 }
 WITHOUT_CASE = {"hmm_latent": "in test_random_containers.py"}
 
