@@ -15,7 +15,6 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntAttr, LocationAttr, SymbolRefAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -34,10 +33,10 @@ from ulam.dialects.buffers import NUMBER, BufferType, buffer_of, element, elemen
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_attribute import plain_attribute
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 
 
-@irdl_op_definition
+@plain_operation
 class GradientOp(PlainOperation):
     """Asks for reverse mode of `function`, whose result is its target: it is to give the gradient with respect to its
     `ad.independent`, too. `reverse-mode` answers in place; a buffer for the gradient becomes the second argument.
@@ -56,7 +55,7 @@ class GradientOp(PlainOperation):
         Operation.__init__(self, properties={"function": SymbolRefAttr(function)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class HessianVectorOp(PlainOperation):
     """Asks for forward mode of the gradient of `function`: for the product of its Hessian with a direction, too.
     `forward-mode` answers in place; the direction becomes the second argument, a buffer for the product the fourth.
@@ -75,7 +74,7 @@ class HessianVectorOp(PlainOperation):
         Operation.__init__(self, properties={"function": SymbolRefAttr(function)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class IndependentOp(PlainOperation):
     """Declares the first `count` elements of `buffer` as the independent variables: what the gradient is taken of.
 
@@ -94,7 +93,7 @@ class IndependentOp(PlainOperation):
         Operation.__init__(self, operands=(buffer, count), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class TargetAddOp(PlainOperation):
     """Adds to the target. Its adjoint is 1 everywhere, so the reverse of what feeds it needs no waiting.
 
@@ -114,7 +113,7 @@ class TargetAddOp(PlainOperation):
         Operation.__init__(self, operands=(value,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class TargetOp(PlainOperation):
     """The target so far: what `ad.target_add`s have added until here. `thread-target` replaces it by that sum.
 
@@ -132,7 +131,7 @@ class TargetOp(PlainOperation):
         Operation.__init__(self, result_types=(f64,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class AccumulateOp(PlainOperation):
     """`buffer[index] += value`. The only memory additions that may be re-associated (levels 3 and 4).
 
@@ -154,7 +153,7 @@ class AccumulateOp(PlainOperation):
         Operation.__init__(self, operands=(buffer, index, value), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class TakeOp(PlainOperation):
     """Reads `buffer[index]` and clears it: the adjoint of an element that is overwritten.
 
@@ -174,7 +173,7 @@ class TakeOp(PlainOperation):
         Operation.__init__(self, operands=(buffer, index), result_types=(f64,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class KeepOp(PlainOperation):
     """Keeps `value` of iteration `index` for the reverse sweep, in an array sized by the trip count.
 
@@ -197,7 +196,7 @@ class KeepOp(PlainOperation):
         Operation.__init__(self, operands=(array, index, value), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class KeptOp(PlainOperation):
     """What `ad.keep` kept for iteration `index`.
 
@@ -218,7 +217,7 @@ class KeptOp(PlainOperation):
         Operation.__init__(self, operands=(array, index), result_types=(element_of(array),), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class PushOp(PlainOperation):
     """Puts a record of `values` on the var stack, on top of the record `previous` (`rt.null` for the first).
 
@@ -240,7 +239,7 @@ class PushOp(PlainOperation):
         Operation.__init__(self, operands=(previous, *values), result_types=(previous.type,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class PopOp(PlainOperation):
     """Reads the record `record`; results: the record below it, then the values.
 
@@ -265,7 +264,7 @@ def _profile(region: Number, named: Number, gradient: bool, reverse: bool) -> di
     return {"region": number(region), "named": number(named), **units(gradient=gradient, reverse=reverse)}
 
 
-@irdl_op_definition
+@plain_operation
 class ProfileBeginOp(PlainOperation):
     """Enters the profile region `region`, whose name is that of region `named`. Always true, unless the same name is
     active from another statement: the context then has the message.
@@ -302,7 +301,7 @@ class ProfileBeginOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class ProfileEndOp(PlainOperation):
     """Leaves the profile region that `begin` entered.
 
@@ -335,7 +334,7 @@ class ProfileEndOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class ProfileEntriesOp(PlainOperation):
     """Counts values put on the var stack, for the innermost profile region: `kept` for the reverse sweep, `others`.
 
@@ -354,7 +353,7 @@ class ProfileEntriesOp(PlainOperation):
         Operation.__init__(self, operands=(kept, others), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class ProfileStepOp(PlainOperation):
     """Counts a step of a solver, or one that it rejects (`failed`), for the innermost profile region.
 

@@ -4,18 +4,22 @@ xDSL's base class is an ABC, whose `isinstance` runs in Python, as its hash by i
 the time. No class is ever registered as a virtual subclass of an op.
 
 An op's `assembly_format` is as in xDSL, but read when the op is first parsed or printed: compiling a model does
-neither.
+neither. What xDSL makes of a definition (`plain_operation` instead of `irdl_op_definition`) is made with the first
+instance: a program has few of the ops.
 """
 
 from __future__ import annotations
 
 from abc import ABCMeta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from xdsl.irdl import IRDLOperation
+from xdsl.ir.core import OpTraits
+from xdsl.irdl import IRDLOperation, irdl_op_definition
 
 if TYPE_CHECKING:
+    from xdsl.irdl import OpDef
     from xdsl.irdl.declarative_assembly_format import FormatProgram
     from xdsl.parser import Parser
     from xdsl.printer import Printer
@@ -38,6 +42,27 @@ class PlainOperation(IRDLOperation, metaclass=_PlainInstances):
     """See above."""
 
     __hash__ = object.__hash__
+
+
+_Class = TypeVar("_Class", bound=type[PlainOperation])
+_defining = RLock()
+
+
+def plain_operation(cls: _Class) -> _Class:
+    """Defines an op when its definition is first asked for, as the first instance does; its traits are known before."""
+    made: Any = cls
+    found = [each.__dict__["traits"] for each in cls.__mro__ if "traits" in each.__dict__]
+    if len(found) != 1:  # an op has those of its bases, too
+        made.traits = OpTraits(lambda: tuple(trait for each in found for trait in each.gen_traits()))
+
+    def define(_: type[PlainOperation]) -> OpDef:
+        with _defining:
+            if cls.__dict__["get_irdl_definition"] is undefined:
+                irdl_op_definition(cls)
+        return cls.get_irdl_definition()
+
+    made.get_irdl_definition = undefined = classmethod(define)
+    return cast("_Class", cls)
 
 
 def _parse(cls: type[PlainOperation], parser: Parser) -> PlainOperation:

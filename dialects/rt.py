@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     opt_result_def,
@@ -50,7 +49,7 @@ from ulam.dialects.buffers import (
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
 from ulam.dialects.plain_attribute import plain_attribute
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.unit_facts import EntryAttr, LoopAttr, PartAttr, SlotsAttr
 
 _MARK = MarkType()
@@ -58,7 +57,7 @@ _TEXT = BufferType(i8)
 _INITIAL = {"initial": UNIT}
 
 
-@irdl_op_definition
+@plain_operation
 class AllocOp(PlainOperation):
     """Takes `count` elements from the arena; all zero if `zero` is set, else undefined.
 
@@ -103,7 +102,7 @@ class AllocOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class MarkOp(PlainOperation):
     """The arena's present position.
 
@@ -121,7 +120,7 @@ class MarkOp(PlainOperation):
         Operation.__init__(self, result_types=(_MARK,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class ReleaseOp(PlainOperation):
     """Gives back all that was allocated since `mark`.
 
@@ -140,7 +139,7 @@ class ReleaseOp(PlainOperation):
         Operation.__init__(self, operands=(mark,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class BoundOp(PlainOperation):
     """Slot `slot` of the bound table: data, transformed data and whatever was computed once when data were bound.
 
@@ -161,7 +160,7 @@ class BoundOp(PlainOperation):
         Operation.__init__(self, result_types=(result_type,), properties={"slot": number(slot)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class SetBoundOp(PlainOperation):
     """Writes slot `slot` of the bound table. Only in functions that run when data are bound.
 
@@ -182,7 +181,7 @@ class SetBoundOp(PlainOperation):
         Operation.__init__(self, operands=(value,), properties={"slot": number(slot)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class LayoutOp(PlainOperation):
     """Notes which layout the data of a statement have got, or why it was not taken. Only when data are bound.
 
@@ -235,7 +234,7 @@ class LayoutOp(PlainOperation):
             raise VerifyException("each figure of a layout has a name")
 
 
-@irdl_op_definition
+@plain_operation
 class AllocBoundOp(PlainOperation):
     """As `rt.alloc`, but the memory lives as long as the bound data.
 
@@ -268,7 +267,7 @@ class AllocBoundOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class LoadOp(PlainOperation):
     """`buffer[index]`.
 
@@ -289,7 +288,7 @@ class LoadOp(PlainOperation):
         Operation.__init__(self, operands=(buffer, index), result_types=(element_of(buffer),), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class StoreOp(PlainOperation):
     """`buffer[index] = value`.
 
@@ -322,7 +321,7 @@ class StoreOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class ViewOp(PlainOperation):
     """The part of `buffer` that begins at element `offset`; shares its memory.
 
@@ -343,7 +342,7 @@ class ViewOp(PlainOperation):
         Operation.__init__(self, operands=(buffer, offset), result_types=(buffer.type,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class CopyOp(PlainOperation):
     """Copies `count` elements; the two ranges do not overlap.
 
@@ -376,7 +375,7 @@ class CopyOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class FillOp(PlainOperation):
     """Sets `count` elements to `value`.
 
@@ -409,7 +408,7 @@ class FillOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class MathOp(PlainOperation):
     """A pure function of scalars, by Stan's name (`exp`, `lgamma`, `inv_logit`, ...).
 
@@ -445,7 +444,7 @@ class MathOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class CheckOp(PlainOperation):
     """Goes on if `ok`; else leaves the function with an error: site `site` of the program's site table, and `values`
     (up to four; f64 or integers) for its message.
@@ -483,7 +482,7 @@ class CheckOp(PlainOperation):
             raise VerifyException("the message of a check has at most four values")
 
 
-@irdl_op_definition
+@plain_operation
 class StackGuardOp(PlainOperation):
     """Leaves the function with a fatal error if the thread's stack is nearly full. At the start of recursive functions.
 
@@ -501,7 +500,7 @@ class StackGuardOp(PlainOperation):
         Operation.__init__(self, properties={"site": number(site)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class KernelOp(PlainOperation):
     """A call of the C function `ulam_<function>(context, arguments...)` of the runtime.
 
@@ -551,7 +550,7 @@ class KernelOp(PlainOperation):
             raise VerifyException("a kernel that throws has a site and no result")
 
 
-@irdl_op_definition
+@plain_operation
 class StringOp(PlainOperation):
     """A constant text, zero-terminated UTF-8.
 
@@ -570,7 +569,7 @@ class StringOp(PlainOperation):
         Operation.__init__(self, result_types=(_TEXT,), properties={"value": string(value)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class ConstantsOp(PlainOperation):
     """The elements `values`, all finite, in memory of the compiled code: nothing writes there.
 
@@ -598,7 +597,7 @@ class ConstantsOp(PlainOperation):
             raise VerifyException("constants are finite: others cannot be read again")
 
 
-@irdl_op_definition
+@plain_operation
 class NullOp(PlainOperation):
     """The buffer that points nowhere: the end of a list of records.
 
@@ -616,7 +615,7 @@ class NullOp(PlainOperation):
         Operation.__init__(self, result_types=(result_type,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class IsNullOp(PlainOperation):
     """Whether a buffer is `rt.null`.
 

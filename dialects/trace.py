@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -39,7 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from ulam.dialects.attributes import Number, Text, number, segments, string
 from ulam.dialects.buffers import NUMBER
 from ulam.dialects.plain_attribute import plain_attribute
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import Effect, HasEffects, Throws
 from ulam.dialects.stan.type_attributes import INT, REAL
@@ -78,7 +77,7 @@ class Adjusts(HasEffects):
     EFFECTS = Effect.THROWS | Effect.ADDS_JACOBIAN
 
 
-@irdl_op_definition
+@plain_operation
 class SitesOp(PlainOperation):
     """The table of one traced function: `table` is what `ulam.tracing.instrument.graph.Graph.to_json` gives, as text.
 
@@ -99,7 +98,7 @@ class SitesOp(PlainOperation):
         Operation.__init__(self, properties={"function": string(function), "table": string(table)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class BlockOp(PlainOperation):
     """Begins the record of basic block `number`, with room for `slots` values of 8 bytes.
 
@@ -134,7 +133,7 @@ class BlockOp(PlainOperation):
             raise VerifyException("blocks are numbered from 1, and have 0 or more slots")
 
 
-@irdl_op_definition
+@plain_operation
 class ValueOp(PlainOperation):
     """Keeps an int or a real in slot `slot` of `record`.
 
@@ -156,7 +155,7 @@ class ValueOp(PlainOperation):
         Operation.__init__(self, operands=(record, value), properties={"slot": number(slot)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class ContainerOp(PlainOperation):
     """Keeps a container: in slot `slot` where its contents are, its sizes in the slots that follow.
 
@@ -198,7 +197,7 @@ class ContainerOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class GuardOp(PlainOperation):
     """The op that follows may throw: notes in `record` how far the block has got (see `graph.Progress`).
 
@@ -217,7 +216,7 @@ class GuardOp(PlainOperation):
         Operation.__init__(self, operands=(record,), properties={"progress": number(progress)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class DrawsOp(PlainOperation):
     """Keeps how many random numbers the run has taken so far in slot `slot` of `record`.
 
@@ -246,7 +245,7 @@ class DrawsOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class HookOp(PlainOperation):
     """Calls hook number `number` of the recorder with `values`: scalars and containers.
 
@@ -267,7 +266,7 @@ class HookOp(PlainOperation):
         Operation.__init__(self, operands=values, properties={"number": number(hook)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class TimeOp(PlainOperation):
     """Keeps what the clock says in slot `slot` of `record`.
 
@@ -286,7 +285,7 @@ class TimeOp(PlainOperation):
         Operation.__init__(self, operands=(record,), properties={"slot": number(slot)}, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class DescendOp(PlainOperation):
     """1 if fewer than `most` calls are entered, which are one more then; else 0.
 
@@ -319,7 +318,7 @@ class DescendOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class AscendOp(PlainOperation):
     """A call that was entered is over.
 
@@ -420,7 +419,7 @@ class _TransformOp(PlainOperation):
             raise VerifyException(f"the value of a {self.declared} is no {self.res.type}")
 
 
-@irdl_op_definition
+@plain_operation
 class ConstrainOp(_TransformOp):
     """A parameter's value.
 
@@ -433,7 +432,7 @@ class ConstrainOp(_TransformOp):
     traits = traits_def(Throws())
 
 
-@irdl_op_definition
+@plain_operation
 class JacobianOp(_TransformOp):
     """Adds the log of the absolute Jacobian determinant of a transform to the target; gives what it added.
 
@@ -446,7 +445,7 @@ class JacobianOp(_TransformOp):
     traits = traits_def(Adjusts())
 
 
-@irdl_op_definition
+@plain_operation
 class SumOp(PlainOperation):
     """The sum of the entries of a container, in their order: what `target += container` adds.
 

@@ -503,7 +503,10 @@ IMPORTED = (
 @cache
 def load_stages() -> None:
     """Imports the compiler, without the cyclic collector: all that imports make stays, and there is a lot of it."""
+    from ulam.runtime.module_archive import use_archive
+
     with compiling():
+        use_archive()
         for name in IMPORTED:
             import_module(name)
         _settle()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     prop_def,
     region_def,
@@ -28,7 +27,7 @@ from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Text, string
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import IsLoop, Profiles
 from ulam.dialects.stan.terminators import ConditionOp, YieldOp, types_of, verify_arguments, verify_end
@@ -48,7 +47,7 @@ def _verify_loop(initial: Sequence[SSAValue], results: Sequence[SSAValue]) -> li
     return carried
 
 
-@irdl_op_definition
+@plain_operation
 class IfOp(PlainOperation):
     """`if (condition) then else otherwise`. The condition is an int (non-zero is true).
 
@@ -117,7 +116,7 @@ class IfOp(PlainOperation):
             verify_end(region, types_of(self.results), leaves=not self.results)
 
 
-@irdl_op_definition
+@plain_operation
 class ForOp(PlainOperation):
     """`for (i in lower:upper) body`; bounds are evaluated once, lower then upper, before the first iteration.
 
@@ -199,7 +198,7 @@ class ForOp(PlainOperation):
         verify_end(self.body, carried, leaves=not carried)
 
 
-@irdl_op_definition
+@plain_operation
 class ForEachOp(PlainOperation):
     """`for (x in container) body`: elements of an array, entries of a vector or matrix (column-major).
 
@@ -278,7 +277,7 @@ class ForEachOp(PlainOperation):
         verify_end(self.body, carried, leaves=not carried)
 
 
-@irdl_op_definition
+@plain_operation
 class WhileOp(PlainOperation):
     """`while (condition) body`. The condition is a region, evaluated before every iteration.
 
@@ -345,7 +344,7 @@ class WhileOp(PlainOperation):
         verify_end(self.body, carried, leaves=not carried)
 
 
-@irdl_op_definition
+@plain_operation
 class SelectOp(PlainOperation):
     """`condition ? then : otherwise`: only the chosen region is evaluated; each ends in `stan.yield %value`.
 
@@ -439,7 +438,7 @@ class _Logical(PlainOperation):
         verify_end(self.right, (INT,), leaves=False)
 
 
-@irdl_op_definition
+@plain_operation
 class AndOp(_Logical):
     """`left && right`: `right` is a region, evaluated only if `left` is not 0. The result is 0 or 1.
 
@@ -453,7 +452,7 @@ class AndOp(_Logical):
     name = "stan.and"
 
 
-@irdl_op_definition
+@plain_operation
 class OrOp(_Logical):
     """`left || right`: `right` is a region, evaluated only if `left` is 0. The result is 0 or 1.
 
@@ -467,7 +466,7 @@ class OrOp(_Logical):
     name = "stan.or"
 
 
-@irdl_op_definition
+@plain_operation
 class ScopeOp(PlainOperation):
     """`{ ... }`: a local block, for passes that build one; the frontend puts its statements into the region around it
     (see `stan.declare`, `local`). The value form has none.
@@ -500,7 +499,7 @@ class ScopeOp(PlainOperation):
         verify_end(self.body, (), leaves=True)
 
 
-@irdl_op_definition
+@plain_operation
 class ProfileOp(PlainOperation):
     """`profile("name") { ... }`. Nothing moves across its edges. Value form: yields `results`.
 

@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     eq,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     opt_result_def,
@@ -37,7 +36,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import UNIT, Flags, Text, flags, number, string
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import HasCallEffects, Throws, ThrowsOnMismatch
 from ulam.dialects.stan.type_attributes import (
@@ -67,7 +66,7 @@ def _int(value: int) -> IntegerAttr[IntegerType]:
     return IntegerAttr(value, i32)
 
 
-@irdl_op_definition
+@plain_operation
 class ConstantOp(PlainOperation):
     """A literal: `2 : i32` is an int, `2.5 : f64` a real, a string only as an argument of print and reject.
 
@@ -192,7 +191,7 @@ def _operator(base: type[_OperatorT], mnemonic: str, symbol: str, throws: bool) 
         "__module__": __name__,
         "traits": traits_def(ThrowsOnMismatch() if throws else Pure()),
     }
-    return irdl_op_definition(cast("type[_OperatorT]", type(class_name, (base,), namespace)))
+    return plain_operation(cast("type[_OperatorT]", type(class_name, (base,), namespace)))
 
 
 BINARY_OPERATORS = {
@@ -211,7 +210,7 @@ UNARY_OPERATORS = {
 }
 
 
-@irdl_op_definition
+@plain_operation
 class PromoteOp(_Unary):
     """An implicit conversion: int → real → complex, element-wise in containers and tuples.
 
@@ -241,7 +240,7 @@ def _promotes(source: Attribute, target: Attribute) -> bool:
     return target.name == source.name.replace("stan.", "stan.complex_") or (source == REAL and target == COMPLEX)
 
 
-@irdl_op_definition
+@plain_operation
 class CallOp(PlainOperation):
     """A call of a function. `callee` is its name in Stan for library functions (`normal_lpdf`, never `normal_lupdf`),
     the symbol of its `stan.func` if `user` is set.
@@ -337,7 +336,7 @@ class CallOp(PlainOperation):
             raise VerifyException("arguments are values: a variable is read first")
 
 
-@irdl_op_definition
+@plain_operation
 class ArrayOp(PlainOperation):
     """`{a, b, c}`. Elements that are containers must have equal sizes.
 
@@ -363,7 +362,7 @@ class ArrayOp(PlainOperation):
             raise VerifyException(f"elements do not make {result}")
 
 
-@irdl_op_definition
+@plain_operation
 class RowVectorOp(PlainOperation):
     """`[a, b, c]`: a row vector of scalars, or a matrix of row vectors.
 
@@ -390,7 +389,7 @@ class RowVectorOp(PlainOperation):
             raise VerifyException(f"elements do not make {result}")
 
 
-@irdl_op_definition
+@plain_operation
 class LiteralOp(PlainOperation):
     """`{{0.5, 1.5}, {2.5, 3.5}}` or `[...]` of numbers alone: `values` in the order written; `sizes`, outermost first.
 
@@ -449,7 +448,7 @@ FEW_NUMBERS = 64
 """Literals of so many numbers, or fewer, have an op for each: passes look into them, and into their memory LLVM."""
 
 
-@irdl_op_definition
+@plain_operation
 class TupleOp(PlainOperation):
     """`(a, b)`.
 
@@ -475,7 +474,7 @@ class TupleOp(PlainOperation):
             raise VerifyException(f"elements do not make {result}")
 
 
-@irdl_op_definition
+@plain_operation
 class FieldOp(PlainOperation):
     """`t.1`; `field` counts from 1.
 

@@ -15,12 +15,12 @@ from xdsl.dialects.builtin import (
     i8,
 )
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, region_def, traits_def
+from xdsl.irdl import opt_prop_def, prop_def, region_def, traits_def
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Flags, Text, flags, string, units
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.terminators import ReturnOp, verify_arguments
 
@@ -34,7 +34,7 @@ BLOCK_KINDS = ("data", "transformed_data", "parameters", "transformed_parameters
 """Kinds of `stan.block`, in program order."""
 
 
-@irdl_op_definition
+@plain_operation
 class ProgramOp(PlainOperation):
     """A Stan program: `stan.func`s, then `stan.block`s in program order.
 
@@ -80,7 +80,7 @@ class ProgramOp(PlainOperation):
                 raise VerifyException(f"{op.name} in a program, outside of its functions and blocks")
 
 
-@irdl_op_definition
+@plain_operation
 class BlockOp(PlainOperation):
     """One block of the program; `kind` is `data`, `transformed_data`, `parameters`, `transformed_parameters`,
     `model` or `generated_quantities`. Variables declared in it at its top level are global: other blocks refer to
@@ -120,7 +120,7 @@ class BlockOp(PlainOperation):
             raise VerifyException("stan.block is not inside stan.program")
 
 
-@irdl_op_definition
+@plain_operation
 class FuncOp(PlainOperation):
     """A function, of the program or of the library.
 

@@ -7,17 +7,17 @@ from typing import cast
 
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, StringAttr, UnitAttr, i8
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Flags, Text, flags, string, units
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan.effects import AddsJacobian, AddsTarget, PrintsOrThrows, ReadsTarget
 from ulam.dialects.stan.type_attributes import REAL, scalar_of
 from ulam.dialects.stan.variables import kind_of_block
 
 
-@irdl_op_definition
+@plain_operation
 class TargetAddOp(PlainOperation):
     """`target += value`, the sum of the entries if `value` is a container. `tilde`: written as `y ~ d(...)`.
 
@@ -39,7 +39,7 @@ class TargetAddOp(PlainOperation):
         _verify_increment(self, self.operands[0].type)
 
 
-@irdl_op_definition
+@plain_operation
 class JacobianAddOp(PlainOperation):
     """`jacobian += value`: added to the target only where the Jacobian adjustment is asked for.
 
@@ -67,7 +67,7 @@ def _verify_increment(op: Operation, type_: Attribute) -> None:
         raise VerifyException(f"only reals and containers of reals are added to the target, not {type_}")
 
 
-@irdl_op_definition
+@plain_operation
 class TargetOp(PlainOperation):
     """`target()`: the log density accumulated so far.
 
@@ -85,7 +85,7 @@ class TargetOp(PlainOperation):
         Operation.__init__(self, result_types=(REAL,), location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class PrintOp(PlainOperation):
     """`print(...)`; `reject(...)` and `fatal_error(...)` by `kind` (`print`, `reject`, `fatal_error`).
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import FunctionType, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, traits_def, var_operand_def
+from xdsl.irdl import operand_def, opt_operand_def, traits_def, var_operand_def
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan.effects import IsLoop, LeavesLoop, Returns
 from ulam.dialects.stan.type_attributes import INT
 
@@ -45,7 +45,7 @@ def _verify_in_loop(op: Operation) -> None:
         raise VerifyException(f"{op.name} is not inside stan.for or stan.foreach or stan.while")
 
 
-@irdl_op_definition
+@plain_operation
 class YieldOp(PlainOperation):
     """Ends a region, with the values it passes on.
 
@@ -65,7 +65,7 @@ class YieldOp(PlainOperation):
         Operation.__init__(self, operands=arguments, location=location)
 
 
-@irdl_op_definition
+@plain_operation
 class ConditionOp(PlainOperation):
     """Ends the condition of a `stan.while`: continue while `condition` is not 0, passing `arguments` on.
 
@@ -92,7 +92,7 @@ class ConditionOp(PlainOperation):
             raise VerifyException("stan.condition ends the condition of a stan.while")
 
 
-@irdl_op_definition
+@plain_operation
 class BreakOp(PlainOperation):
     """`break;` Variable form only.
 
@@ -114,7 +114,7 @@ class BreakOp(PlainOperation):
         _verify_in_loop(self)
 
 
-@irdl_op_definition
+@plain_operation
 class ContinueOp(PlainOperation):
     """`continue;` Variable form only.
 
@@ -136,7 +136,7 @@ class ContinueOp(PlainOperation):
         _verify_in_loop(self)
 
 
-@irdl_op_definition
+@plain_operation
 class ReturnOp(PlainOperation):
     """`return e;` Value form: only as the last op of a function's body.
 

@@ -12,7 +12,6 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     ParamAttrConstraint,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -25,7 +24,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Text, segments, string, strings, units
-from ulam.dialects.plain_operation import PlainOperation
+from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import (
     ChecksSizes,
@@ -195,7 +194,7 @@ class _Declaration(PlainOperation):
             raise VerifyException(f"{len(self.sizes)} sizes do not declare a {constraint} of type {type_}")
 
 
-@irdl_op_definition
+@plain_operation
 class DeclareOp(_Declaration):
     """Declares a variable; until it is assigned its reals are NaN and its ints the smallest int.
 
@@ -250,7 +249,7 @@ class DeclareOp(_Declaration):
         return name.data
 
 
-@irdl_op_definition
+@plain_operation
 class ParameterOp(_Declaration):
     """Declares a parameter: a slice of the unconstrained vector, constrained.
 
@@ -275,7 +274,7 @@ class ParameterOp(_Declaration):
         return self.var_name.data
 
 
-@irdl_op_definition
+@plain_operation
 class GlobalOp(PlainOperation):
     """The variable `var_name` that another block declares at its top level.
 
@@ -301,7 +300,7 @@ class GlobalOp(PlainOperation):
         self.results[0].name_hint = name.data
 
 
-@irdl_op_definition
+@plain_operation
 class CheckOp(PlainOperation):
     """Checks `value` against the constraint that `var_name` was declared with; throws if it does not hold.
 
@@ -353,7 +352,7 @@ class CheckOp(PlainOperation):
             raise VerifyException("there is nothing to check")
 
 
-@irdl_op_definition
+@plain_operation
 class ReadOp(PlainOperation):
     """The whole value of a variable at this point of the program.
 
@@ -378,7 +377,7 @@ class ReadOp(PlainOperation):
             raise VerifyException(f"reading {self.operands[0].type} does not give {self.results[0].type}")
 
 
-@irdl_op_definition
+@plain_operation
 class AssignOp(PlainOperation):
     """`var[indices] = value`; without indices the whole variable. Throws if sizes differ or an index is out of range.
 
@@ -424,7 +423,7 @@ class AssignOp(PlainOperation):
             raise VerifyException(f"{expected} is assigned here, not {self.operands[1].type}")
 
 
-@irdl_op_definition
+@plain_operation
 class IndexOp(PlainOperation):
     """`value[indices]`, fewer indices than dimensions allowed. Throws if an index is out of range.
 
@@ -471,7 +470,7 @@ class IndexOp(PlainOperation):
             raise VerifyException(f"the result is {expected}, not {self.results[0].type}")
 
 
-@irdl_op_definition
+@plain_operation
 class UninitializedOp(PlainOperation):
     """The value of a variable that is declared but not yet assigned: NaN, or the smallest int. Value form only.
 
@@ -506,7 +505,7 @@ class UninitializedOp(PlainOperation):
         )
 
 
-@irdl_op_definition
+@plain_operation
 class AssertShapeOp(PlainOperation):
     """`value`, once its sizes are found to be those that `var_name` was declared with: `sizes`, as in declarations.
 
@@ -543,7 +542,7 @@ class AssertShapeOp(PlainOperation):
             raise VerifyException("the value passes through unchanged")
 
 
-@irdl_op_definition
+@plain_operation
 class DefineOp(PlainOperation):
     """The final value of the global variable `var_name`, at the end of the block that declares it.
 
