@@ -108,7 +108,12 @@ def _read(path: str) -> ArchiveFinder | None:
         return None
     length = int.from_bytes(text[:_NUMBER_BYTES], "little")
     code = memoryview(text)[_NUMBER_BYTES + length :]
-    return ArchiveFinder(marshal.loads(text[_NUMBER_BYTES : _NUMBER_BYTES + length]), code)
+    try:
+        places: dict[str, Place] = marshal.loads(text[_NUMBER_BYTES : _NUMBER_BYTES + length])
+    except (EOFError, TypeError, ValueError):  # what is left of a file system that was full
+        return None
+    complete = max((end for *_, end in places.values()), default=0) == len(code)
+    return ArchiveFinder(places, code) if complete else None
 
 
 def _write(path: str) -> None:
