@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import json
 import math
 import os
@@ -28,13 +29,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from public_sources import PublicProgram, Repositories
-from random_data import NoData, random_data
+from random_data import Array, NoData, random_data
 from sweeps import add_options, in_child, sweep
 
 import ulam
@@ -44,8 +45,10 @@ from ulam.runtime.named_text import NamedText
 SETTLED = Path(__file__).with_suffix(".tsv")
 NAME = "program.stan"
 TOLERANCE = 1e-8
-ATTEMPTS = 8
+ATTEMPTS = 12
 SCALES = (0.5, 0.1, 1.0)
+SHAPES: tuple[Callable[[Array], Array], ...] = (np.asarray, np.abs, lambda theta: np.cumsum(np.abs(theta)))
+"""For programs that have positive or growing parameters and do not say so."""
 
 ORACLE = """
 import json, os, signal, sys
@@ -183,9 +186,9 @@ def evaluated(program: PublicProgram, level: int) -> dict[str, Any]:
 
 
 def _point(model: Any, number: int) -> dict[str, Any] | None:
-    """The `number`th point with a finite density and what is there; points are those of the reference values."""
-    for scale in SCALES:
-        theta = scale * np.sin(1.7 * np.arange(1, model.param_unc_num() + 1) + 0.9 * number)
+    """The `number`th point with a finite density and what is there; first tried are those of the reference values."""
+    for shape, scale in itertools.product(SHAPES, SCALES):
+        theta = scale * shape(np.sin(1.7 * np.arange(1, model.param_unc_num() + 1) + 0.9 * number))
         try:
             value, gradient = model.log_density_gradient(theta)
         except ulam.UlamError:

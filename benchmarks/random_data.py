@@ -25,7 +25,7 @@ def random_data(code: str, filename: str, folders: Sequence[str], attempt: int) 
     """Data for a program, other ones for each attempt; raises NoData.
 
     Even attempts have sizes that differ and reals of both signs, odd ones equal sizes and positive reals; in each third
-    one reals grow along their containers, as times do.
+    one reals grow along their containers, as times do. From the fourth on square matrices are covariances.
     """
     program = parse_program(Source(code, filename, include_paths=tuple(folders)))
     maker = _Maker(attempt, _sizes_of(program))
@@ -41,20 +41,15 @@ def _data_of(program: syntax.Program) -> list[syntax.Declaration]:
 
 
 def _sizes_of(program: syntax.Program) -> set[str]:
-    """Variables that declarations have in their sizes."""
-    names: set[str] = set()
-
-    def sizes(type_: syntax.SizedType) -> None:
-        for size in (*type_.array_sizes, *type_.sizes):
-            names.update(variable.name for variable in syntax.nodes_below(size, syntax.Variable))
-        for inner in type_.fields:
-            sizes(inner)
-
-    for block in (program.data, program.transformed_data, program.parameters, program.transformed_parameters):
-        for statement in () if block is None else block.statements:
-            if isinstance(statement, syntax.Declaration):
-                sizes(statement.sized_type)
-    return names
+    """Variables that declarations have in their sizes, or loops as their end."""
+    found: list[syntax.Expression] = [loop.upper for loop in syntax.nodes_below(program, syntax.For)]
+    for declaration in syntax.nodes_below(program, syntax.Declaration):
+        pending = [declaration.sized_type]
+        while pending:
+            type_ = pending.pop()
+            found += [*type_.array_sizes, *type_.sizes]
+            pending += type_.fields
+    return {variable.name for size in found for variable in syntax.nodes_below(size, syntax.Variable)}
 
 
 class _Maker:
@@ -69,14 +64,14 @@ class _Maker:
     def value(self, type_: syntax.SizedType, name: str) -> Any:
         dims = [_size(self._number(size)) for size in type_.array_sizes]
         if type_.fields:
-            if dims:
-                raise NoData("an array of tuples")
-            return {str(k): self.value(inner, name) for k, inner in enumerate(type_.fields, 1)}
+            return _arrayed(dims, lambda: {str(k): self.value(inner, name) for k, inner in enumerate(type_.fields, 1)})
         sizes = [_size(self._number(size)) for size in type_.sizes]
         if type_.base == "int":
             return self._ints(type_.constraint, name, dims)
         if type_.base in _STRUCTURED:
             return _arrayed(dims, lambda: np.asarray(_STRUCTURED[type_.base](self._rng, *sizes)).tolist())
+        if type_.base == "matrix" and sizes[0] == sizes[1] and self._attempt >= 3 and _unconstrained(type_):
+            return _arrayed(dims, lambda: _covariances(self._rng, sizes[0]).tolist())
         if type_.base.startswith("complex"):
             return self._reals(type_.constraint, [*dims, *sizes, 2])
         return self._reals(type_.constraint, [*dims, *sizes])
@@ -145,6 +140,10 @@ class _Maker:
             case syntax.Call() if e.name in _FUNCTIONS:
                 return _FUNCTIONS[e.name](*map(self._number, e.arguments))
         raise NoData(type(e).__name__)
+
+
+def _unconstrained(type_: syntax.SizedType) -> bool:
+    return type_.constraint.kind is not ConstraintKind.BOUNDS
 
 
 def _size(x: Any) -> int:
