@@ -32,7 +32,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _NUMBER_BYTES = 8
 
 
-class Place(NamedTuple):
+class ModulePlace(NamedTuple):
     """Where a module is: in the file system, and in the archive."""
 
     path: str
@@ -50,7 +50,7 @@ def archive_path() -> str:
 class ArchiveFinder:
     """Finds modules of an archive that are not imported yet."""
 
-    def __init__(self, places: Mapping[str, Place], code: memoryview) -> None:
+    def __init__(self, places: Mapping[str, ModulePlace], code: memoryview) -> None:
         self._places = places
         self._code = code
 
@@ -60,7 +60,7 @@ class ArchiveFinder:
         """Part of the protocol of finders."""
         if (entry := self._places.get(name)) is None or name in sys.modules:
             return None
-        place = Place(*entry)
+        place = ModulePlace(*entry)
         loader = _ArchiveLoader(name, place.path)
         loader.code = self._code[place.start : place.end]
         spec = ModuleSpec(name, loader, origin=place.path, is_package=place.is_package)
@@ -109,7 +109,7 @@ def _read(path: str) -> ArchiveFinder | None:
     length = int.from_bytes(text[:_NUMBER_BYTES], "little")
     code = memoryview(text)[_NUMBER_BYTES + length :]
     try:
-        places: dict[str, Place] = marshal.loads(text[_NUMBER_BYTES : _NUMBER_BYTES + length])
+        places: dict[str, ModulePlace] = marshal.loads(text[_NUMBER_BYTES : _NUMBER_BYTES + length])
     except (EOFError, TypeError, ValueError):  # what is left of a file system that was full
         return None
     complete = max((end for *_, end in places.values()), default=0) == len(code)

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from ulam.frontend import syntax
 from ulam.frontend.parse.lexer import KEYWORDS
 from ulam.library.functions import kind_of
+from ulam.runtime.building.built_types import BuiltType, argument_type, result_type, sized_type, tuple_type
 from ulam.runtime.building.places import PythonSource
 from ulam.runtime.building.trees import copies
-from ulam.runtime.building.types import BuiltType, argument_type, result_type, sized_type, tuple_type
 from ulam.runtime.building.values import BuiltFunction, BuiltValue, Operand, node_of, text_of
 from ulam.runtime.compiler import compiling
 from ulam.runtime.data import DataSource

@@ -28,7 +28,7 @@ def test_what_is_in_it_is_what_the_sources_say(archive: Path) -> None:
     finder = module_archive._read(str(archive))
     assert finder is not None
     for name, source, is_package in module_archive._modules():
-        place = module_archive.Place(*finder._places[name])
+        place = module_archive.ModulePlace(*finder._places[name])
         spec = importlib.util.spec_from_file_location(name, source)
         assert spec is not None and place[:3] == (spec.origin, spec.cached, is_package)
     assert {"ulam.dialects", "ulam.dialects.rt", "ulam.dialects.stan.expressions"} <= set(finder._places)
