@@ -63,8 +63,9 @@ class Llvm:
             assert self.go_on.wait(60)
             if self.error is not None:
                 raise self.error
-        if not optimised and self.at_first_version is not None:
-            self.at_first_version()
+        if not optimised and (act := self.at_first_version) is not None:
+            self.at_first_version = None  # several threads may come here
+            act()
         return self._compile_object(text, pipeline, *arguments, **options)
 
 
@@ -128,7 +129,6 @@ def test_an_interrupt_ends_waiting_and_leaves_what_waits_for_llvm(
     llvm.at_first_version = interrupt
     with pytest.raises(KeyboardInterrupt):
         model.log_density_gradient(THETA)
-    llvm.at_first_version = None
     llvm.go_on.clear()
     first = bits(model.log_density_gradient(THETA))
     threading.Timer(0.1, interrupt).start()
