@@ -155,7 +155,7 @@ def _verify_signature(op: stan.CallOp, functions: dict[str, stan.FuncOp], symbol
         raise VerifyException(f"the program has no function '{symbol}'")
     formals, results = function.function_type.inputs.data, function.function_type.outputs.data
     if op.definition is not None:  # it may be for a scalar what the call applies to each element
-        if len(formals) != len(op.operands):
+        if op.callback is None and len(formals) != len(op.operands):
             arguments = f"{len(formals)} arguments, called with {len(op.operands)}"
             raise VerifyException(f"'{symbol}' is a function of {arguments}")
         return
