@@ -58,11 +58,8 @@ class Pipeline:
 
 HOT = Pipeline()
 """For log density and gradient."""
-ONCE = Pipeline(vectorize=False, passes=("simplify_cfg", "sroa", "instruction_combine", "simplify_cfg"))
-"""For what runs once: transformed data, generated quantities. Our own passes have moved and shared what can be; those
-of LLVM for loops, without widening them, make nothing faster. These few take a tenth of their time, and code generation
-a third less.
-"""
+ONCE = Pipeline(vectorize=False)
+"""For what runs once: transformed data, generated quantities."""
 VAST = Pipeline(speed=0, vectorize=False)
 """For modules with a function so long that passes of LLVM whose time grows with the square of it would never end: those
 of this pipeline, and of code generation for it, take time in proportion. Nothing is fused, widened or inlined."""
