@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import NewPassManager, create_new_module_pass_manager
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ulam.emit.errors import CodeGenerationError
 from ulam.emit.function_attributes import PLAIN
@@ -52,8 +52,6 @@ class Pipeline:
     speed: int = 1
     vectorize: bool = True
     interleave: bool = False
-    passes: tuple[str, ...] = ()
-    """LLVM's passes to run, instead of those of `speed`, as llvmlite calls them."""
 
 
 HOT = Pipeline()
@@ -163,9 +161,7 @@ def _optimize(module: ModuleRef, pipeline: Pipeline, machine: TargetMachine) -> 
         options.loop_unrolling = pipeline.vectorize
         options.slp_vectorization = False
         with llvm.create_pass_builder(machine, options) as builder:
-            passes = create_new_module_pass_manager() if pipeline.passes else builder.getModulePassManager()
-            for name in pipeline.passes:
-                getattr(passes, f"add_{name}_pass")()
+            passes = builder.getModulePassManager()
             try:
                 passes.run(module, builder)
             finally:

@@ -86,22 +86,29 @@ def run_passes(
 
     `between` is called before each, and may end this by an exception.
     """
-    watching = _observer.get()
     changed = False
     for entry in entries:
         if between is not None:
             between()
-        if watching is not None:
-            watching.before(entry.name, module)
-        if isinstance(entry, TellingPass):
-            changed = entry.changes(module) or changed
-        elif type(entry).__module__.startswith(_OURS):
-            entry.apply(context, module)
-        else:
-            _run_another(context, module, entry)
-        if watching is not None:
-            watching.after(entry.name, module)
+        with watched(entry.name, module):
+            if isinstance(entry, TellingPass):
+                changed = entry.changes(module) or changed
+            elif type(entry).__module__.startswith(_OURS):
+                entry.apply(context, module)
+            else:
+                _run_another(context, module, entry)
     return changed
+
+
+@contextmanager
+def watched(name: str, module: ModuleOp) -> Iterator[None]:
+    """Who observes is told of the pass `name` before what is done inside, and behind it unless it fails."""
+    watching = _observer.get()
+    if watching is not None:
+        watching.before(name, module)
+    yield
+    if watching is not None:
+        watching.after(name, module)
 
 
 def _run_another(context: Context, module: ModuleOp, entry: ModulePass) -> None:

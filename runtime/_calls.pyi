@@ -12,3 +12,6 @@ class DensityCall:
     def unit(self) -> Unit: ...
     def evaluate(self, model: Any, theta: Any, jacobian: bool, out: Any, /) -> Any:
         """The log density, with its gradient if there is one; None if an array is not as the code wants it."""
+
+def owned(address: int, give_back: int, /) -> object:
+    """What calls the C function `give_back` with the address when nobody refers to it: see python_c/calls.c."""

@@ -157,6 +157,23 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
+def freed_by(function: str, address: int) -> object:
+    """What calls a function of the C runtime with the address when nobody refers to it, without any Python code.
+
+    An interrupt that comes while `__del__` runs is lost: Python tells it to nobody.
+    """
+    from ulam.runtime._calls import owned
+
+    return owned(address, _address_in_runtime(function))
+
+
+@cache
+def _address_in_runtime(name: str) -> int:
+    found = ctypes.cast(getattr(library(), name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 def address_of(name: str) -> int | None:
     """Where a function is that compiled programs call: of the C runtime, of libm, of the process; None: nowhere."""
     for place in (library(), _process()):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ulam.library.statuses import STOPPED
-from ulam.runtime.c_library import PrintSink, library
+from ulam.runtime.c_library import PrintSink, freed_by, library
 from ulam.runtime.interrupts import raise_stopped
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Context:
 
     __slots__ = (
         "address", "value", "output_length", "_library", "_error_site", "_error_values", "_rng", "_rng_object", "_sink",
-        "run_value", "run_gradient",
+        "run_value", "run_gradient", "_owned",
     )  # fmt: skip
 
     def __init__(self, keep_bytes: int = KEEP_BYTES, *, stoppable: bool = True) -> None:
@@ -140,6 +140,7 @@ class Context:
         address = self._library.ulam_context_new(keep_bytes)
         if not address:
             raise MemoryError("no memory for a context of the C runtime")
+        self._owned = freed_by("ulam_context_free", address)
         self.address: int = address
         if stoppable:  # by SIGINT and time limits, as all that Python calls
             self._library.ulam_context_stoppable(address)
@@ -155,12 +156,6 @@ class Context:
         """`run_value(address, entry, bound, theta, jacobian) -> status`"""
         self.run_gradient = self._library.ulam_run_gradient
         """`run_gradient(address, entry, bound, theta, gradient, jacobian) -> status`"""
-
-    def __del__(self) -> None:
-        address = getattr(self, "address", None)
-        if address:
-            self.address = 0
-            self._library.ulam_context_free(address)
 
     def run_plain(self, entry: int, bound: int) -> int:
         """`prepare()` when it needs no memory for bound data."""
@@ -340,18 +335,15 @@ class BoundData:
         self._library = library()
         self.lock = threading.RLock()
         self.memory: int = self._library.ulam_bound_memory_new()
+        if not self.memory:
+            raise MemoryError("no memory for bound data")
+        self._owned = freed_by("ulam_bound_memory_free", self.memory)
         self._tables: list[Any] = []  # superseded ones stay: an evaluation may still be reading them
         self._kept: list[Any] = []
         self.address = 0
         """Address of the table; valid until the next `ensure_slots` that grows it, and kept readable afterwards."""
         self.slots = 0
         self.ensure_slots(max(slots, 1))
-
-    def __del__(self) -> None:
-        memory = getattr(self, "memory", None)
-        if memory:
-            self.memory = 0
-            self._library.ulam_bound_memory_free(memory)
 
     def ensure_slots(self, slots: int) -> None:
         """Room for `slots` slots: later units of a program may have more."""

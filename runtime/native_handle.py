@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ulam.runtime.arguments import FloatArray
-from ulam.runtime.c_library import library
+from ulam.runtime.c_library import freed_by, library
 from ulam.runtime.program import BoundProgram, Unit
 
 REJECTED, FATAL_ERROR, WRONG_SIZE, NO_MEMORY, GONE = 1, 2, 5, 6, 7
@@ -22,17 +22,6 @@ _SIZE, _STATUS = ctypes.c_size_t, ctypes.c_int
 _Function = ctypes.CFUNCTYPE(_STATUS, _SIZE, *[ctypes.c_void_p] * 4)
 _Batch = ctypes.CFUNCTYPE(_STATUS, _SIZE, _SIZE, *[ctypes.c_void_p] * 4)
 _Product = ctypes.CFUNCTYPE(_STATUS, _SIZE, *[ctypes.c_void_p] * 6)
-
-
-class _Kept:
-    """Frees the handle in C with the last reference; keeps the code and the data that it uses."""
-
-    def __init__(self, address: int, program: BoundProgram) -> None:
-        self.address = address
-        self.program = program
-
-    def __del__(self) -> None:
-        library().ulam_native_handle_free(self.address)
 
 
 class NativeHandle:
@@ -54,8 +43,8 @@ class NativeHandle:
         """The number of unconstrained parameters."""
         self.user_data: int = handle
         """What the function wants as its last argument."""
-        self.keep_alive: Any = _Kept(handle, program)
-        """What must be referred to while the function is in use."""
+        self.keep_alive: Any = (freed_by("ulam_native_handle_free", handle), program)
+        """What must be referred to while the function is in use: the handle in C, its code and its data."""
         self.address: int = _address(native.ulam_native_gradient)
         """The address of the function."""
         self.noting_address: int = _address(native.ulam_native_gradient_noting)

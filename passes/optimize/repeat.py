@@ -14,9 +14,9 @@ from ulam.dialects.walk import following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.analysis.scopes import Scope, bodies_of, own_scopes
 from ulam.passes.nested import nested_passes
-from ulam.passes.optimize.scope_passes import Restricted, ScopePass
+from ulam.passes.optimize.scope_passes import ScopePass
 from ulam.passes.pipelines import PipelineError
-from ulam.passes.running import remembered, run_passes
+from ulam.passes.running import remembered, run_passes, watched
 
 
 @record(frozen=True)
@@ -47,7 +47,8 @@ class Repeat(ModulePass):
                 if not stale and len(entries) > 1:
                     continue
                 if isinstance(entry, ScopePass) and len(entries) > 1:
-                    run_passes(ctx, op, (Restricted(entry, stale),))
+                    with watched(entry.name, op):
+                        entry.work_on(op, stale)
                     now = {**now, **_states(stale)}
                 else:
                     run_passes(ctx, op, (entry,))

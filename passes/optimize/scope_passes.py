@@ -10,7 +10,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ulam.library.records import record
 from ulam.passes.analysis.scopes import Scope, own_scopes
 
 
@@ -28,19 +27,3 @@ class ScopePass(ModulePass):
     @abstractmethod
     def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
         """Does the work in some scopes of a module."""
-
-
-@record(frozen=True, eq=False)
-class Restricted(ModulePass):
-    """A pass that works on each scope by itself, in some scopes only."""
-
-    entry: ScopePass
-    scopes: Sequence[Scope]
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The name of the pass: that is what observers see."""
-        return self.entry.name
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        self.entry.work_on(op, self.scopes)

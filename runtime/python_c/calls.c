@@ -190,6 +190,34 @@ static void release(PyObject *self) {
   Py_DECREF(type);
 }
 
+/* ------------------------------------------------------------ memory of C that goes with a Python object */
+
+static void free_owned(PyObject *capsule) {
+  void (*give_back)(void *) = (void (*)(void *))PyCapsule_GetContext(capsule);
+  void *address = PyCapsule_GetPointer(capsule, NULL);
+  Py_BEGIN_ALLOW_THREADS /* it may wait for calls of other threads */
+  give_back(address);
+  Py_END_ALLOW_THREADS
+}
+
+static PyObject *owned(PyObject *module, PyObject *args) {
+  (void)module;
+  unsigned long long address, give_back;
+  if (!PyArg_ParseTuple(args, "KK", &address, &give_back)) return NULL;
+  PyObject *capsule = PyCapsule_New((void *)(uintptr_t)address, NULL, free_owned);
+  if (capsule != NULL && PyCapsule_SetContext(capsule, (void *)(uintptr_t)give_back) < 0) Py_CLEAR(capsule);
+  return capsule;
+}
+
+static PyMethodDef functions[] = {
+    {"owned", owned, METH_VARARGS,
+     "owned(address, give_back): what calls the C function `give_back` with the address when nobody refers to it.\n\n"
+     "No Python code runs then: an interrupt that comes in `__del__`, or in a callback of a weak reference, is lost."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ------------------------------------------------------------ the module */
+
 static PyMethodDef methods[] = {
     {"evaluate", (PyCFunction)(void (*)(void))evaluate, METH_FASTCALL,
      "evaluate(model, theta, jacobian, out): the log density, with its gradient if there is one.\n\n"
@@ -220,6 +248,7 @@ static PyType_Spec spec = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "ulam.runtime._calls", .m_doc = "Calls of compiled code from Python.", .m_size = -1,
+    .m_methods = functions,
 };
 
 PyMODINIT_FUNC PyInit__calls(void) {

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.library.statuses import OK, STOPPED
-from ulam.runtime.c_library import library
+from ulam.runtime.c_library import freed_by, library
 from ulam.runtime.errors import ArgumentError, SamplingError
 from ulam.runtime.native import Context
 from ulam.runtime.random_numbers import generator_words
@@ -141,8 +141,7 @@ class NativeChain:
         start = np.ascontiguousarray(point)
         metric = None if inverse_metric is None else np.ascontiguousarray(inverse_metric, np.float64)
         status = ctypes.c_int32()
-        self.address: int = 0
-        self.address = self._library.ulam_chain_new(
+        self.address: int = self._library.ulam_chain_new(
             ctypes.addressof(native), context.address, 0 if unit is None else unit.entry,
             0 if unit is None else unit.bound, start.ctypes.data, None if metric is None else metric.ctypes.data,
             ctypes.addressof(status),
@@ -151,12 +150,8 @@ class NativeChain:
             if status.value == _METRIC:
                 raise ArgumentError("metric must be finite and positive definite")
             raise MemoryError("no memory for a chain")
+        self._owned = freed_by("ulam_chain_free", self.address)
         self.state = ChainState.from_address(self._library.ulam_chain_look(self.address))
-
-    def __del__(self) -> None:
-        if address := getattr(self, "address", 0):
-            self.address = 0
-            self._library.ulam_chain_free(address)
 
     is_pending = False
     """Whether draws are left, of a chain that was stopped."""

@@ -89,8 +89,8 @@ def test_work_is_in_proportion_to_the_length() -> None:
         return lines_executed(lambda: compiler.llvm_text("gradient_full"))
 
     work(2)  # what is imported and made once
-    base, once, twice = (work(n) for n in (LONGEST, 2 * LONGEST, 3 * LONGEST))
-    assert twice - once < 1.3 * (once - base)
+    base, once, twice = (work(n * LONGEST) for n in (3, 4, 5))  # all so long that the function is split
+    assert twice - once < 1.1 * (once - base)
 
 
 def test_chains_are_longer_than_nests() -> None:

@@ -12,7 +12,6 @@ from xdsl.passes import ModulePass
 
 from ulam.passes.lowering_pipeline import REASSOCIATING_LEVEL, VALUE_FORM, lowering_pipeline
 from ulam.passes.nested import NestedPass, nested_passes
-from ulam.passes.optimize.scope_passes import Restricted
 from ulam.passes.pipelines import LEVELS, PASSES, PipelineError, level_pipeline, parse_pipeline, pass_class
 from ulam.passes.pipelines import pipeline_text as text_of
 from ulam.passes.running import PassObserver, observed_by, run_passes
@@ -32,7 +31,7 @@ def test_file_and_class_have_the_name_of_the_pass(name: str) -> None:
 
 
 def test_all_pass_classes_have_a_name() -> None:
-    """Those that `PASSES` does not name are bases of others, or one that runs another one in a part of a module."""
+    """Those that `PASSES` does not name are bases of others."""
     for name in PASSES:
         pass_class(name)
     classes: set[type[ModulePass]] = set()
@@ -44,7 +43,7 @@ def test_all_pass_classes_have_a_name() -> None:
                 continue  # of a module that a test made
             if cls.__module__.startswith("ulam.") and not cls.__subclasses__():
                 classes.add(cls)
-    assert classes - {Restricted} == {pass_class(name) for name in PASSES}
+    assert classes == {pass_class(name) for name in PASSES}
 
 
 def test_pipelines_as_mlir_writes_them() -> None:

@@ -22,11 +22,13 @@ import pytest
 
 import ulam
 from ulam.emit import primitives
+from ulam.runtime._calls import owned
 from ulam.runtime.c_library import library
 from ulam.runtime.interrupts import Limit, checkpoint, held, stoppable
-from ulam.runtime.native import Context
+from ulam.runtime.native import BoundData, Context
 from ulam.runtime.optimizers.termination import Termination
 from ulam.tools import ulam_main as command
+from ulam.tracing.tape.recorder import Recorder
 
 pytestmark = [
     pytest.mark.usefixtures("quick_code"),
@@ -524,6 +526,38 @@ def test_an_interrupted_command_says_so(name: str, tmp_path: Path, capsys: pytes
     timer.join()
     assert capsys.readouterr().err == "ulam: interrupted\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def _bound() -> Any:
+    return BoundData(4)
+
+
+def _handle() -> Any:
+    return ulam.StanModel("parameters { real x; } model { x ~ normal(0, 1); }").work().keep_alive
+
+
+@pytest.mark.parametrize("made", [_bound, Context, Recorder, _handle])
+def test_an_interrupt_that_comes_while_memory_is_freed_is_heard(made: Callable[[], Any]) -> None:
+    """In what Python runs when an object goes, `__del__` say, the exception would be told to nobody."""
+    address = ctypes.cast(ctypes.CDLL(None)["raise"], ctypes.c_void_p).value
+    assert address is not None
+    going = [made(), owned(int(signal.SIGINT), address)]  # the last goes first
+    with pytest.raises(KeyboardInterrupt):
+        going.clear()
+    assert not going
+
+
+def test_no_python_code_runs_when_an_object_goes() -> None:
+    """But for what shows lines to debuggers, which has to be before its code goes."""
+    root = Path(__file__).resolve().parents[2]
+    folders = ("api", "dialects", "embed", "emit", "frontend", "library", "passes", "runtime", "tools", "tracing")
+    found = {
+        str(path.relative_to(root))
+        for folder in folders
+        for path in (root / folder).rglob("*.py")
+        if re.search(r"def __del__|weakref\.(?:finalize|ref|WeakMethod)\(", path.read_text(encoding="utf-8"))
+    }
+    assert found == {"runtime/profiling/loaded_code.py"}
 
 
 def test_a_command_is_interrupted_before_it_runs(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ulam.runtime.c_library import library
+from ulam.runtime.c_library import freed_by, library
 from ulam.runtime.errors import ArgumentError, UlamError
 from ulam.runtime.native import Context, Rng, array_of
 
@@ -127,6 +127,7 @@ class Recorder:
         self.limit_bytes = limit_bytes
         self._library = trace_library()
         self.address: int = self._new()
+        self._owned = freed_by("ulam_trace_free", self.address)
         self._rows: Any = None
         self._kept: list[Any] = []
         self._callback: Any = None
@@ -135,12 +136,6 @@ class Recorder:
         self.replay: Callable[[], Recorder] | None = None
         """Of a recorder that keeps edges only: runs the program once more, and keeps all."""
         self._replayed: Recorder | None = None
-
-    def __del__(self) -> None:
-        address = getattr(self, "address", None)
-        if address:
-            self.address = 0
-            self._library.ulam_trace_free(address)
 
     def _new(self) -> int:
         paths: list[str] = []
@@ -527,18 +522,13 @@ class _Generator:
             address = self._library.ulam_draws_new(context.address, self._rng.bitgen)
         if not address:
             raise MemoryError("no memory for random draws")
+        self._owned = freed_by("ulam_draws_free", address)
         self.address: int = address
         self.bitgen: int = self._library.ulam_draws_generator(address)
         self.counter: int = self._library.ulam_draws_taken(address)
         """The address of the number of draws so far."""
         if isinstance(source, Replay) and self._rng is not None:
             self._library.ulam_draws_continue(address, self._rng.bitgen, source.fills)
-
-    def __del__(self) -> None:
-        address = getattr(self, "address", None)
-        if address:
-            self.address = 0
-            self._library.ulam_draws_free(address)
 
     @property
     def problem(self) -> int:
