@@ -533,7 +533,7 @@ def _bound() -> Any:
 
 
 def _handle() -> Any:
-    return ulam.StanModel("parameters { real x; } model { x ~ normal(0, 1); }").work().keep_alive
+    return ulam.StanModel("parameters { real x; } model { x ~ normal(0, 1); }").native_handle().keep_alive
 
 
 @pytest.mark.parametrize("made", [_bound, Context, Recorder, _handle])
