@@ -27,7 +27,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ulam.library.extension_points import ExtensionError, ExtensionPoint
 from ulam.library.records import record
 from ulam.passes.pipeline_order import pass_names
-from ulam.passes.pipelines import DEFAULT_LEVEL, LEVELS, OWN_PASSES, PASSES, PipelineError, did_you_mean, unknown_pass
+from ulam.passes.pipelines import (
+    DEFAULT_LEVEL,
+    LEVELS,
+    OWN_PASSES,
+    PASSES,
+    PipelineError,
+    did_you_mean,
+    unknown_pass,
+    without_anchor,
+)
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -86,7 +95,7 @@ def _new_name(kind: str, name: Any, taken: dict[str, Any]) -> str:
 
 
 def find_level(name: str) -> OptimizationLevel:
-    """The level of one's own of a name. Raises PipelineError if there is none, or if it is none."""
+    """The level of one's own of a name. Raises PipelineError if there is none, it is none, or has passes unknown."""
     try:
         found = OWN_LEVELS.find(name)
     except ExtensionError as error:
@@ -95,8 +104,13 @@ def find_level(name: str) -> OptimizationLevel:
         raise PipelineError(f"unknown level '{name}'{did_you_mean(name, OWN_LEVELS.names())}")
     if not isinstance(found, str | OptimizationLevel):
         kind = type(found).__name__
-        raise PipelineError(f"level '{name}' is a {kind}, not a pipeline's text or an ulam.OptimizationLevel")
-    return OptimizationLevel(found) if isinstance(found, str) else found
+        raise PipelineError(f"level '{name}' is of type {kind}, not a pipeline's text or an ulam.OptimizationLevel")
+    level = OptimizationLevel(found) if isinstance(found, str) else found
+    try:
+        fingerprints(without_anchor(level.passes))
+    except PipelineError as error:
+        raise PipelineError(f"level '{name}': {error}") from error
+    return level
 
 
 def fingerprints(pipeline: str) -> list[str]:

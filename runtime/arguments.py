@@ -69,7 +69,8 @@ def chosen_level(opt_level: Any, passes: Any = None) -> dict[str, Any]:
             return {"opt_level": DEFAULT_LEVEL, "pipeline": _known_passes(passes)}
         if isinstance(opt_level, str):
             level = find_level(opt_level)
-            return {"opt_level": level.like, "pipeline": _known_passes(level.passes), "level_name": opt_level}
+            passes = without_anchor(level.passes).strip()
+            return {"opt_level": level.like, "pipeline": passes, "level_name": opt_level}
     except PipelineError as error:
         raise ArgumentError(str(error)) from error
     if opt_level is None:

@@ -158,6 +158,12 @@ def test_wrong_pipelines_and_levels(options: dict[str, Any], message: str) -> No
         density(**options)
 
 
+def test_a_level_with_wrong_passes_is_named() -> None:
+    ulam.register_level("mine", "function-inlining,lop-vectorization")
+    with pytest.raises(ArgumentError, match="level 'mine': unknown pass 'lop-vectorization'; did you mean"):
+        density(opt_level="mine")
+
+
 def test_units_get_what_they_cannot_do_without() -> None:
     gradient, hessian = UNITS["gradient_propto"], UNITS["hessian_vector_full"]
     assert unit_pipeline("", gradient) == ",".join(NEEDED[:-1])
