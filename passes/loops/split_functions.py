@@ -109,7 +109,7 @@ class _Splitter:
         left = begin = 0
         while begin < len(weights):
             size, end, best = 0, begin, begin
-            while end < len(weights) and size < self._most * 3 // 4:
+            while end < len(weights) and (end == begin or size < self._most * 3 // 4):
                 size += weights[end][1]
                 end += 1
                 if size >= self._most // 4 and (best == begin or alive[end - 1] <= alive[best - 1]):

@@ -118,6 +118,20 @@ def test_parts_know_what_their_memory_overlaps_with(monkeypatch: pytest.MonkeyPa
     assert "parts became functions" in remark.message
 
 
+@pytest.mark.parametrize(("most", "least"), [(0, 0), (1, 1), (1, 10**9)])
+def test_parts_of_any_size(most: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "HOT", QUICK)
+    text = "parameters { real x; } model { x ~ normal(0, exp(x)); if (x > 0) target += sin(x); }"
+    passes = "convert-stan-to-loops,simplify,reverse-mode,thread-target,split-functions"
+    whole, parts = (
+        ulam.StanModel(text, passes=passes + options, cache=False)
+        for options in ("", f"{{above=1 most={most} least={least}}}")
+    )
+    theta = np.array([0.3])
+    assert parts.log_density_gradient(theta) == whole.log_density_gradient(theta)
+    assert (".part" in str(parts.module("gradient_propto"))) == (least < 10**9)
+
+
 def test_short_functions_stay_whole() -> None:
     assert SplitFunctions().above == idle_passes.MANY
     assert ".part" not in Compiler(PROGRAM, options=CompileOptions(opt_level=0)).llvm_text("value_propto")
