@@ -129,7 +129,7 @@ def test_parts_of_any_size(most: int, least: int, monkeypatch: pytest.MonkeyPatc
     )
     theta = np.array([0.3])
     assert parts.log_density_gradient(theta) == whole.log_density_gradient(theta)
-    assert (".part" in str(parts.module("gradient_propto"))) == (least < 10**9)
+    assert (".part" in str(parts.module("lowered"))) == (least < 10**9)
 
 
 def test_short_functions_stay_whole() -> None:
