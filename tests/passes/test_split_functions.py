@@ -121,6 +121,7 @@ def test_parts_know_what_their_memory_overlaps_with(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("most", "least"), [(0, 0), (1, 1), (1, 10**9)])
 def test_parts_of_any_size(most: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "HOT", QUICK)
+    monkeypatch.setattr(idle_passes, "MANY", 0)
     text = "parameters { real x; } model { x ~ normal(0, exp(x)); if (x > 0) target += sin(x); }"
     passes = "convert-stan-to-loops,simplify,reverse-mode,thread-target,split-functions"
     whole, parts = (
