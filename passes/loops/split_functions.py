@@ -97,10 +97,8 @@ class _Splitter:
 
     def _shortened_block(self, block: Block) -> int:
         weight = self._cut(block)
-        if weight < self._least:
-            return weight
         *ops, _ = block.ops
-        return _CALL if self._outline(ops) else weight
+        return _CALL if ops and weight >= self._least and self._outline(ops) else weight
 
     def _cut_in_runs(self, weights: Sequence[tuple[Operation, int]]) -> int:
         """Parts of about half of the most, which end where few of their values are used behind."""
