@@ -41,6 +41,13 @@ class LinearTerm:
     moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
     """Variables of loops that filled a buffer of an element per row, and those of the rows that they stand for."""
 
+    def is_of_one_row(self, rows: tuple[SSAValue, ...]) -> bool:
+        """Whether the leaf is another one in each row: whether the key is their variable, or stands for it."""
+        key = self.key
+        for variable, stands_for in self.moved if len(rows) == 1 else ():
+            key = stands_for if key is variable else key
+        return key is rows[-1]
+
 
 Terms = list[LinearTerm]
 

@@ -134,7 +134,7 @@ def _squares(
         terms = nest.terms(residual)
         if terms is None:
             return "what is squared is not linear in parameters with data as coefficients"
-        if any(term.key is nest.rows[-1] for term in terms):
+        if any(term.is_of_one_row(nest.rows) for term in terms):
             return None  # each row has a coefficient of its own: there is nothing to gain
         columns = LinearColumns.of(terms)
         if isinstance(columns, str):

@@ -128,6 +128,15 @@ def test_what_is_not_linear_is_left_alone(name: str) -> None:
     assert not any(remarks_of(HEAD + KEPT[name]))
 
 
+@pytest.mark.parametrize("kind", ["transformed parameters", "model"])
+def test_rows_with_coefficients_of_their_own_are_left_alone(kind: str) -> None:
+    """No group has two rows, whether or not a buffer holds the means."""
+    head = "data { int n; vector[n] y; vector[n] e; } parameters { real a; real b; vector[n] u; }"
+    means, rows = "vector[n] m = a + b * u;", "y ~ normal(m, e);"
+    parts = f"model {{ {means} {rows} }}" if kind == "model" else f"{kind} {{ {means} }} model {{ {rows} }}"
+    assert not any(remarks_of(f"{head} {parts}"))
+
+
 @pytest.mark.parametrize(("name", "column"), [("vectors", "x"), ("vectors", "y"), ("weights", "e"), ("weights", "x")])
 def test_data_that_are_not_finite_travel(name: str, column: str) -> None:
     """NaN is an error where it was, and what is no scale; an infinite number leads to what it led to."""
