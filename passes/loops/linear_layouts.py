@@ -19,7 +19,7 @@ from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import known_constant, predicate_of
@@ -27,6 +27,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
+from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.hoist_data import hoist_data
@@ -51,7 +52,7 @@ class LinearLayouts(TellingPass):
         function = evaluate_of(module, self.name)
         slices = DataSlices()
         written: list[Operation] = []
-        for loop in list(_outermost(function.body.block, slices)):
+        for loop in outermost_loops(function.body.block, slices):
             found = _statement(loop, slices)
             if found is None:
                 continue
@@ -65,19 +66,6 @@ class LinearLayouts(TellingPass):
         if written:
             set_slots(module, hoist_data(function, slots_of(module), written))
         return bool(written)
-
-
-def _outermost(block: Block, slices: DataSlices) -> list[scf.ForOp]:
-    """The loops of a block, and of branches of which data decide, that stand in no other."""
-    found: list[scf.ForOp] = []
-    for op in block.ops:
-        if isinstance(op, scf.ForOp):
-            found.append(op)
-        elif isinstance(op, scf.IfOp) and slices.is_data(op.cond):
-            for region in op.regions:
-                if region.blocks:
-                    found += _outermost(region.block, slices)
-    return found
 
 
 def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:

@@ -92,7 +92,7 @@ class _Multiplying:
     terms: dict[Operation, SplitTerm] = field(default_factory=dict)
     """What additions to the target become."""
     keys: dict[Operation, dict[Key, None]] = field(default_factory=dict)
-    """The products of which there are factors in the regions of an op."""
+    """The products of which there are factors in the regions of an op, but those that end inside."""
     direct: dict[Operation, Counter[Coefficient]] = field(default_factory=dict)
     """How many factors an iteration of a loop has, without those of loops inside."""
     outer: set[Operation] = field(default_factory=set)
@@ -120,8 +120,12 @@ class _Multiplying:
         many = "a logarithm" if count.total() == 1 else f"{count.total()} logarithms"
         remark_on(LogsToProducts.name, addition, f"{many} per iteration became factors of a product", done=True)
         self.terms[addition] = term
-        for op in around:
-            self.keys.setdefault(op, {}).update(dict.fromkeys(_keys(term.factors)))
+        for key in _keys(term.factors):
+            group = _group_of(key)
+            for op in around:
+                self.keys.setdefault(op, {})[key] = None
+                if op is group:
+                    break
 
     def _around(self, op: Operation) -> list[Operation]:
         """The ops around one, the innermost first; none if it is in no loop, or in what products cannot leave."""

@@ -25,6 +25,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.data_branches import lift, may_lift, outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, is_speculatable
 from ulam.passes.loops.even_rows import additions
@@ -49,16 +50,19 @@ class SortRows(TellingPass):
         if bind is None:
             return False
         changed = False
-        slices = DataSlices()
-        for loop in [op for op in evaluate_of(module, self.name).body.block.ops if isinstance(op, scf.ForOp)]:
+        slices, top = DataSlices(), evaluate_of(module, self.name).body.block
+        for loop in outermost_loops(top, slices):
             if rt.LoopAttr.is_cold(loop) or not any(isinstance(op, ad.AccumulateOp) for op in loop.body.block.ops):
                 continue
             try:
                 rows = SortableRows.of(loop, slices)
+                if not may_lift(loop, top, slices):
+                    raise NotSorted("its data are known inside of a branch alone")
             except NotSorted as why:
                 if str(why):
                     remark_on(self.name, loop, f"its rows stay in their order: {why}", done=False)
                 continue
+            lift(loop, top, slices)
             _Sorter(module, bind, rows).run()
             remark_on(self.name, loop, "rows are put in the order of an index when data are bound", done=True)
             changed = True

@@ -27,9 +27,10 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
+from ulam.passes.loops.data_branches import lift, may_lift, outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known
@@ -63,25 +64,27 @@ class UniqueRows(TellingPass):
             return False
         evaluate = evaluate_of(module, self.name)
         written: list[Operation] = []
-        for op in list(evaluate.body.block.ops):
-            if isinstance(op, scf.ForOp):
-                written += _change(op, module)
+        for loop in outermost_loops(evaluate.body.block, DataSlices()):
+            written += _change(loop, module, evaluate.body.block)
         if written:
             set_slots(module, hoist_data(evaluate, slots_of(module), written))
         return bool(written)
 
 
-def _change(loop: scf.ForOp, module: ModuleOp) -> list[Operation]:
+def _change(loop: scf.ForOp, module: ModuleOp, top: Block) -> list[Operation]:
     """Makes a loop one over rows that differ; what is to be done when data are bound, nothing if the loop stays."""
     if rt.LoopAttr.is_cold(loop):
         return []
     try:
         rows = LoopOverRows(loop)
         _find_worth(rows)
+        if not may_lift(loop, top, slices := DataSlices()):
+            raise NoRows("its data are known inside of a branch alone")
     except NoRows as why:
         remark_on(UniqueRows.name, loop, f"equal rows are not looked for: {why}", done=False)
         return []
-    weighted = _Weighted(rows, module)
+    lift(loop, top, slices)
+    weighted = _Weighted(rows, module, top)
     weighted.write()
     remark_on(UniqueRows.name, loop, "equal rows are looked for when data are bound", done=True)
     return weighted.before
@@ -144,14 +147,15 @@ class _Weighted:
 
     rows: LoopOverRows
     module: ModuleOp
+    top: Block
+    """What the loop stands in, or branches of data that it stands in."""
     before: list[Operation] = field(default_factory=list[Operation])
     """What stands in front of the loop, and will be done when data are bound."""
     numbers: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
     def write(self) -> None:
-        loop = self.rows.loop
-        outer = loop.parent
-        assert outer is not None
+        anchor = ancestor_in(self.rows.loop, self.top)
+        assert anchor is not None
         self._count()
         is_kept = any(column.inner is not None for column in self.rows.columns)
         self.branch = None if is_kept else _branch_of(self.rows)
@@ -161,7 +165,7 @@ class _Weighted:
         if is_kept:
             self._keep()
         self._keep_segments()
-        outer.insert_ops_before(self.before, loop)
+        self.top.insert_ops_before(self.before, anchor)
         self._write_loops(columns)
 
     # ------------------------------------------------------------ when data are bound

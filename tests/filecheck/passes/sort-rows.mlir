@@ -1,5 +1,5 @@
 // Rows that add by an index of data are put in its order by `bind`, and the loop reads columns in that order.
-// RUN: stan-opt %s -p sort-rows | filecheck %s
+// RUN: stan-opt --split-input-file %s -p sort-rows | filecheck %s
 
 // CHECK-LABEL: func.func @evaluate
 // CHECK-DAG: %[[X:.*]] = rt.bound {{[0-9]+}} : !rt.buf<f64>
@@ -43,6 +43,80 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
       %e = rt.math exp(%a) : (f64) -> f64
       ad.target_add %e
       ad.accumulate %adj[%at], %e
+    }
+    func.return
+  }
+  func.func @bind() attributes {rt.entry = #rt.entry} {
+    %zero = arith.constant 0 : i64
+    rt.set_bound 9, %zero : i64
+    func.return
+  }
+}
+
+// -----
+
+// In branches of which data decide, the number of rows is known in front of them: 0 where the loop does not run. Where
+// it divides by what may be 0 then, or where parameters decide, rows stay as they are.
+// CHECK-LABEL: func.func @evaluate
+// CHECK: %[[HALF:.*]] = arith.addi %n, %one
+// CHECK: %[[NONE:.*]] = arith.select %inner, %[[HALF]], %zero
+// CHECK: %[[END:.*]] = arith.select %outer, %zero, %[[NONE]]
+// CHECK: scf.if %outer
+// CHECK: } else {
+// CHECK: scf.if %inner
+// CHECK: scf.for %{{.*}} = %zero to %[[END]]
+// CHECK: ad.segments
+// CHECK: arith.divsi
+// CHECK-NOT: ad.segments
+// CHECK-LABEL: func.func @bind
+// CHECK: rt.kernel segment_rows
+// CHECK-NOT: rt.kernel segment_rows
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: !rt.buf<f64>, %adj: !rt.buf<f64>) attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %g = rt.bound 1 : !rt.buf<i32>
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %outer = arith.cmpi slt, %n, %one : i64
+    %inner = arith.cmpi slt, %one, %n : i64
+    scf.if %outer {
+      scf.yield
+    } else {
+      scf.if %inner {
+        %half = arith.addi %n, %one : i64
+        scf.for %i = %zero to %half step %one : i64 {
+          %k = rt.load %g[%i] : i32
+          %at = arith.extsi %k : i32 to i64
+          %a = rt.load %theta[%at] : f64
+          %e = rt.math exp(%a) : (f64) -> f64
+          ad.target_add %e
+          ad.accumulate %adj[%at], %e
+        }
+      }
+    }
+    scf.if %outer {
+      %part = arith.divsi %one, %n : i64
+      scf.for %i = %zero to %part step %one : i64 {
+        %k = rt.load %g[%i] : i32
+        %at = arith.extsi %k : i32 to i64
+        %a = rt.load %theta[%at] : f64
+        %e = rt.math exp(%a) : (f64) -> f64
+        ad.target_add %e
+        ad.accumulate %adj[%at], %e
+      }
+    }
+    %parameter = rt.load %theta[%zero] : f64
+    %nothing = arith.constant 0.0 : f64
+    %positive = arith.cmpf olt, %nothing, %parameter : f64
+    scf.if %positive {
+      scf.for %i = %zero to %n step %one : i64 {
+        %k = rt.load %g[%i] : i32
+        %at = arith.extsi %k : i32 to i64
+        %a = rt.load %theta[%at] : f64
+        %e = rt.math exp(%a) : (f64) -> f64
+        ad.target_add %e
+        ad.accumulate %adj[%at], %e
+      }
     }
     func.return
   }

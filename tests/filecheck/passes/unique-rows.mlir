@@ -73,3 +73,36 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK:       func.func @evaluate
 // CHECK-NOT:   rt.loop
 // CHECK-NOT:   rt.kernel
+
+// -----
+
+// In a branch of which data decide: groups are found in front of it, of no rows where it is not taken.
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %asked = rt.bound 2 : i64
+    %is_asked = arith.cmpi ne, %asked, %zero : i64
+    scf.if %is_asked {
+      %t = rt.load %theta[%zero] : f64
+      scf.for %i = %zero to %n step %one : i64 {
+        %a = rt.load %x[%i] : f64
+        %p = arith.mulf %a, %t : f64
+        %e = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %e
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @evaluate
+// CHECK:         scf.if
+// CHECK:           rt.load %theta
+// CHECK:           } {rt.loop = #rt.loop<groups>}
+// CHECK:       func.func @bind
+// CHECK:         [[END:%.*]] = arith.select {{.*}} : i64
+// CHECK:         arith.subi [[END]]
+// CHECK:         rt.kernel group_reals

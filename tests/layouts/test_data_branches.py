@@ -1,0 +1,156 @@
+"""Loops in branches: those of which data decide get layouts of rows, those of which parameters decide do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ulam
+
+PROGRAM = """
+data {
+  int<lower=0> N; int<lower=0, upper=1> counts; int<lower=0> parts;
+  array[counts ? N : 0] int<lower=0> y;
+  array[N] int<lower=1, upper=5> g;
+  vector[N] x;
+}
+parameters { real a; real b; vector[5] u; }
+model {
+  if (counts) {
+    real twice = 2 * b;
+    for (n in 1:N) y[n] ~ poisson(a + twice * x[n]);
+  } else if (N > 3) {
+    x ~ student_t(4, a + u[g], exp(b));
+  }
+  if (parts > 0) for (n in 1:N %/% parts) target += -log1p_exp(a * x[n]);
+  if (a > 1 || b > 1) for (n in 1:N) target += -log1p_exp(b + u[g[n]] * x[n]);
+}
+"""
+POINTS = np.array([[2, 0.1, 0, 0.1, 0.2, -0.1, 0.3], [0.9, -0.2, 0, -0.1, 0.2, -0.1, 0.3], [0, 1.5, 1, 2, 0, 0, 0]])
+
+
+def data_of(n: int, counts: bool, parts: int, kinds: int = 3) -> dict[str, Any]:
+    rng = np.random.default_rng(n)
+    y = rng.integers(0, 3, n if counts else 0)
+    x = rng.integers(0, kinds, n).astype(float)
+    return {"N": n, "counts": int(counts), "parts": parts, "y": y, "g": rng.integers(1, 6, n), "x": x}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("branches") / "branches.stan"
+    path.write_text(PROGRAM)
+    return path
+
+
+def answer(model: ulam.StanModel, point: Any) -> Any:
+    """Log density and gradient, or the text of what rejects the point."""
+    try:
+        value, gradient = model.log_density_gradient(point)
+    except ulam.Rejection as rejection:
+        return str(rejection)
+    return np.append(gradient, value)
+
+
+def taken(model: ulam.StanModel) -> set[tuple[str, float]]:
+    """Layouts and numbers of rows."""
+    return {(choice.layout, choice.figures["rows"]) for choice in model.layout_choices() if choice.taken}
+
+
+@pytest.mark.parametrize("parts", [0, 2])
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("n", [0, 2, 600])
+def test_density_and_gradient_are_those_of_level_0(program: Path, n: int, counts: bool, parts: int) -> None:
+    data = data_of(n, counts, parts)
+    model, plain = (ulam.StanModel(program, data, opt_level=level) for level in (3, 0))
+    for point in POINTS:
+        found, expected = answer(model, point), answer(plain, point)
+        if isinstance(expected, str):
+            assert found == expected
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10 * (1 + n))
+    # The loop that divides by `parts` stays, and that of a branch of which parameters decide.
+    is_robust = not counts and n > 3
+    rows = {(choice.layout, choice.figures["rows"]) for choice in model.layout_choices()}
+    assert rows == {("unique rows", n * counts), ("unique rows", n * is_robust), ("rows by index", n * is_robust)}
+    assert taken(model) == (rows - {("unique rows", 0), ("rows by index", 0)} if n == 600 else set())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_travels_as_before(program: Path, value: float) -> None:
+    for counts in (True, False):
+        model, plain = (ulam.StanModel(program, data_of(600, counts, 0), opt_level=level) for level in (3, 0))
+        for position in (0, 1, 4):
+            point = POINTS[1].copy()
+            point[position] = value
+            found, expected = answer(model, point), answer(plain, point)
+            if isinstance(expected, str):
+                assert found == expected
+            else:
+                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-8)
+
+
+def test_errors_name_the_first_row_of_the_users_order(program: Path) -> None:
+    data = data_of(600, True, 0)
+    data["x"][:7] = [1, 1, 1, 2, 2, 2, 0]
+    model, plain = (ulam.StanModel(program, data, opt_level=level) for level in (3, 0))
+    point = np.array([0.5, -0.2, 0, 0, 0, 0, 0])
+    assert taken(model) == {("unique rows", 600)}
+    assert answer(model, point) == answer(plain, point)
+    assert "-0.3" in answer(model, point)
+
+
+MEANS = """
+data { int N; vector[N] x; array[N] int z; array[N] int<lower=0> y; }
+parameters { real a; real b; real c; }
+transformed parameters {
+  vector[N] rate;
+  for (n in 1:N) rate[n] = exp(a + b * x[n] + c * z[n]);
+}
+model { y ~ poisson(rate); }
+"""
+
+
+def test_means_that_are_filled_before_their_check(tmp_path: Path) -> None:
+    (path := tmp_path / "means.stan").write_text(MEANS)
+    rng = np.random.default_rng(2)
+    data = {"N": 900, "x": np.round(rng.normal(size=900)), "z": rng.integers(0, 2, 900), "y": rng.poisson(2, 900)}
+    model, plain = (ulam.StanModel(path, data, layouts=layouts) for layouts in (True, False))
+    assert taken(model) == {("unique rows", 900)}
+    for point in ([0.1, 0.2, -0.3], [900.0, 0, 0], [np.nan, 0, 0], [0, 0, -1000.0]):
+        found, expected = answer(model, point), answer(plain, point)
+        if isinstance(expected, str):
+            assert found == expected
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-9)
+
+
+INDICES = """
+data { int N; array[N] int at; vector[N] x; }
+parameters { real a; }
+model {
+  for (n in 1:4) {
+    if (at[n] > N || x[at[n]] > a) target += -n * a;
+    if (at[n] <= N && x[at[n]] > 1) print("row ", n);
+    if (a > 0 && x[n + 1] > 0) target += a;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("level", range(5))
+def test_operands_of_lazy_operators_are_not_read_early(tmp_path: Path, level: int, capfd: Any) -> None:
+    (path := tmp_path / "indices.stan").write_text(INDICES)
+    data = {"N": 4, "at": [1, 99, 3, -(2**31)], "x": [2.0, 0.0, 3.0, 4.0]}
+    model = ulam.StanModel(path, data, opt_level=level)
+    with pytest.raises(ulam.UlamError, match=r"index -2147483648 out of range"):
+        model.log_density([-1.0])
+    assert capfd.readouterr().out == "row 1\nrow 3\n"
+    data["at"] = [1, 99, 3, 5]
+    model = ulam.StanModel(path, data, opt_level=level)
+    assert model.log_density([-1.0]) == 10.0
+    with pytest.raises(ulam.UlamError, match=r"index 5 out of range"):
+        model.log_density([1.0])
