@@ -9,18 +9,27 @@ before their loop or branch and shown as assignments.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect, effects_within
 from ulam.emit.errors import EmissionError
 from ulam.emit.stan_text_complex import joined
+from ulam.emit.stan_text_declarations import (
+    DECLARATIONS,
+    LocalScopes,
+    can_declare_first,
+    declared_tuples,
+    definition_of,
+    hands_on,
+    is_global,
+    is_output,
+)
 from ulam.emit.stan_text_expressions import EXPRESSIONS, ExpressionPrinter, NotAnExpression
 from ulam.emit.stan_text_syntax import (
     ADDITIVE,
@@ -34,10 +43,8 @@ from ulam.emit.stan_text_syntax import (
     tuple_of_fields,
     type_text,
 )
-from ulam.library.externals import is_external
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_DECLARATIONS = (stan.DeclareOp, stan.ParameterOp)
 _BOUNDS = ("lower", "upper", "offset", "multiplier")
 
 
@@ -70,7 +77,7 @@ def print_program(program: stan.ProgramOp, *, library: bool = False) -> str:
             lines.append(f"{op.kind.data.replace('_', ' ')} {{")
             printer = BodyPrinter(by_symbol, calls, reserved)
             printed = printer.program_block(op)
-            if printer.strays and _can_declare_first(op):
+            if printer.strays and can_declare_first(op):
                 printed = BodyPrinter(by_symbol, calls, reserved).declarations_first(op)
             lines += printed
             lines.append("}")
@@ -81,7 +88,7 @@ def global_names(block: stan.BlockOp) -> frozenset[str]:
     """Names of the variables of a block that it and later blocks can see."""
     names: set[str] = set()
     for op in block.body.block.ops:
-        if isinstance(op, _DECLARATIONS) and "local" not in op.properties:
+        if isinstance(op, DECLARATIONS) and "local" not in op.properties:
             names.add(op.var_name.data.partition(".")[0])
     return frozenset(names)
 
@@ -120,7 +127,7 @@ class BodyPrinter(ExpressionPrinter):
             if arguments:
                 self.names[arguments[number]] = unique
         header = f"  {result} {function.stan_name.data}({', '.join(formals)})"
-        if not blocks or _is_external(blocks[0]):
+        if not blocks or hands_on(blocks[0]):
             return [f"{header};"]
         self.depth = 2
         self.block(blocks[0])
@@ -128,9 +135,9 @@ class BodyPrinter(ExpressionPrinter):
 
     def program_block(self, block: stan.BlockOp) -> list[str]:
         ops = block.body.block.ops
-        declared = {op.var_name.data for op in ops if isinstance(op, _DECLARATIONS)}
+        declared = {op.var_name.data for op in ops if isinstance(op, DECLARATIONS)}
         self._checks = {op.var_name.data: op for op in ops if isinstance(op, stan.CheckOp)}
-        self._tuples = _tuples(ops)
+        self._tuples = declared_tuples(ops)
         self.hidden = {op for name, op in self._checks.items() if name in declared}
         self.hidden.update(field for fields in self._tuples.values() for field in fields)
         self.puts_out = block.kind.data != "model"
@@ -139,16 +146,16 @@ class BodyPrinter(ExpressionPrinter):
             return self.lines
         self._declares_first = True  # nothing else may stand there, also no variables for values that are used twice
         for op in ops:
-            if isinstance(op, (stan.GlobalOp, *_DECLARATIONS)) and (op not in self.hidden or op in self._tuples):
+            if isinstance(op, (stan.GlobalOp, *DECLARATIONS)) and (op not in self.hidden or op in self._tuples):
                 self.operation(op)
         return self.lines
 
     def declarations_first(self, block: stan.BlockOp) -> list[str]:
         """A block whose global variables are declared before a scope that has everything else."""
         ops = list(block.body.block.ops)
-        first = [op for op in ops if isinstance(op, stan.GlobalOp) or _is_global(op)]
+        first = [op for op in ops if isinstance(op, stan.GlobalOp) or is_global(op)]
         self._checks = {op.var_name.data: op for op in ops if isinstance(op, stan.CheckOp)}
-        self._tuples = _tuples(ops)
+        self._tuples = declared_tuples(ops)
         self.hidden = {*first, *self._checks.values()}
         self._declares_first = True
         for op in first:
@@ -161,7 +168,7 @@ class BodyPrinter(ExpressionPrinter):
     def block(self, block: Block, end: Callable[[Operation], None] | None = None) -> None:
         """All ops of a block; `end` prints its terminator if that is a yield or a condition."""
         outer, self.pending = self.pending, {}
-        scopes = _LocalScopes(block, self.needs_braces, is_needed=not self._declares_first)
+        scopes = LocalScopes(block, self.needs_braces, is_needed=not self._declares_first)
         for op in block.ops:
             if op in scopes.first:
                 self._open("{")
@@ -243,13 +250,13 @@ class BodyPrinter(ExpressionPrinter):
         self.line(f"{tuple_of_fields(name, texts)} {name};")
 
     def declare(self, op: stan.DeclareOp | stan.ParameterOp) -> None:
-        if op.field_ranks is not None and _is_output(op):
+        if op.field_ranks is not None and is_output(op):
             if (fields := self._tuples.pop(op, None)) is not None:
                 self._declare_tuple(fields)
             return
         in_block = isinstance(op.parent_op(), stan.BlockOp)
         name = self.declared_name(op)
-        early = self._declares_first and _is_global(op)
+        early = self._declares_first and is_global(op)
         read = self.inline if early else self.take
         sizes = [read(s).text for s in op.sizes]
         bounds = {k: read(v).within(ADDITIVE) for k in _BOUNDS if (v := getattr(op, k)) is not None}
@@ -267,7 +274,7 @@ class BodyPrinter(ExpressionPrinter):
         if early:
             self.line(f"{text(sizes)};")
             return
-        if in_block and self.puts_out and not _is_global(op):
+        if in_block and self.puts_out and not is_global(op):
             self.strays |= self.depth == 1
         if sizes or not size_count(type_) or (definition := self._first_value_of(op)) is None:
             self.declaration(op, text(sizes))
@@ -307,7 +314,7 @@ class BodyPrinter(ExpressionPrinter):
 
     def declaration(self, op: stan.DeclareOp | stan.ParameterOp, text: str) -> None:
         """Prints a declaration, or keeps it for the assignment that it is written with."""
-        definition = _definition_of(op)
+        definition = definition_of(op)
         if definition is not None:
             self._merged[definition] = text
             return
@@ -548,101 +555,6 @@ class BodyPrinter(ExpressionPrinter):
         self.flush_before(effects_within(op, self.calls))
         with self._braces(""):
             self.block(op.body.block)
-
-
-def _definition_of(op: stan.DeclareOp | stan.ParameterOp) -> Operation | None:
-    """The assignment that directly follows a declaration, to be written in one line with it."""
-    later = op.next_op
-    while later is not None and later.results and type(later) in EXPRESSIONS:
-        if op.results[0] in later.operands:
-            return None
-        later = later.next_op
-    if isinstance(later, stan.AssignOp) and later.operands[0] is op.results[0] and not later.kinds.data:
-        return later
-    return None
-
-
-def _is_global(op: Operation) -> bool:
-    return isinstance(op, _DECLARATIONS) and "local" not in op.properties and isinstance(op.parent_op(), stan.BlockOp)
-
-
-def _is_output(op: Operation) -> bool:
-    """Whether a variable is one of a block that others see, or that is put out."""
-    block = op.parent_op()
-    return _is_global(op) and isinstance(block, stan.BlockOp) and block.kind.data != "model"
-
-
-def _is_external(body: Block) -> bool:
-    """Whether a function does nothing but hand its arguments on to an external one."""
-    first = body.first_op
-    return isinstance(first, stan.CallOp) and is_external(first.callee.data) and first.next_op is body.last_op
-
-
-def _tuples(ops: Iterable[Operation]) -> dict[Operation, list[stan.DeclareOp | stan.ParameterOp]]:
-    """The fields of each tuple that is declared for others to see, by the first of them."""
-    found: dict[str, list[stan.DeclareOp | stan.ParameterOp]] = {}
-    for op in ops:
-        if isinstance(op, _DECLARATIONS) and op.field_ranks is not None and _is_output(op):
-            found.setdefault(op.var_name.data.partition(".")[0], []).append(op)
-    return {fields[0]: fields for fields in found.values()}
-
-
-def _can_declare_first(block: stan.BlockOp) -> bool:
-    """Whether the sizes of a block's global variables depend on earlier blocks only."""
-    ops = block.body.block.ops
-    if any(isinstance(op, stan.DefineOp) for op in ops):
-        return False
-    pending = [size.owner for op in ops if _is_global(op) for size in op.operands]
-    while pending:
-        op = pending.pop()
-        if isinstance(op, Block) or op.regions or isinstance(op, _DECLARATIONS):
-            return False
-        pending += [operand.owner for operand in op.operands]
-    return True
-
-
-class _LocalScopes:
-    """Where `{` and `}` go around variables that are local although declared at the top level of a block.
-
-    A scope reaches to the last use of what it declares. Where a global variable is declared in between, there is none.
-    """
-
-    def __init__(self, block: Block, needs_braces: Callable[[Operation], bool], *, is_needed: bool = True) -> None:
-        self.first: set[Operation] = set()
-        self.last: set[Operation] = set()
-        ops = list(block.ops)
-        parent = block.parent_op()
-        has_globals = isinstance(parent, stan.BlockOp) and parent.kind.data != "model"
-        if not is_needed or not has_globals or not any(needs_braces(op) for op in ops):
-            return
-        places = {op: number for number, op in enumerate(ops)}
-        number = 0
-        while number < len(ops):
-            end = self._end(ops, places, number) if needs_braces(ops[number]) else None
-            if end is not None:
-                self.first.add(ops[number])
-                self.last.add(ops[end])
-                number = end
-            number += 1
-
-    @staticmethod
-    def _end(ops: list[Operation], places: dict[Operation, int], start: int) -> int | None:
-        end, number = start, start
-        while number <= end:
-            op = ops[number]
-            if isinstance(op, _DECLARATIONS) and "local" not in op.properties:
-                return None
-            for result in op.results:
-                for use in result.uses:
-                    user: Operation | None = use.operation
-                    while user is not None and user not in places:
-                        user = user.parent_op()
-                    if user is not None:
-                        end = max(end, places[user])
-            number += 1
-        if ops[end].has_trait(IsTerminator):
-            end -= 1
-        return end
 
 
 STATEMENTS: dict[type[Operation], Callable[[Any, Any], None]] = {
