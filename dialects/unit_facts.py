@@ -28,7 +28,7 @@ class EntryAttr(Fact):
 
 @plain_attribute
 class PartAttr(Fact):
-    """The function was part of another one, which calls it at one place: what is known of memory there is known in it.
+    """The function was part of others, which call it: what is known of memory at all its calls is known in it.
 
     func.func private @evaluate.part(%x: !rt.buf<f64>) attributes {rt.part = #rt.part}
     """

@@ -12,6 +12,7 @@ Releasing arena memory makes a later root reuse the bytes of an earlier one: emi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
 
@@ -86,31 +87,82 @@ Functions = Mapping[str, "tuple[func.FuncOp, Sequence[Operation]]"]
 
 def find_roots(function: func.FuncOp, ops: Sequence[Operation], bound_is_constant: bool) -> RootTable:
     """The roots of `function`, whose ops are `ops` in the order of definition."""
-    return _RootFinder({}, bound_is_constant).visit(function, ops)
+    return _RootFinder({}, bound_is_constant, _SharedParts(set())).visit(function, ops)
 
 
 def find_all_roots(functions: Functions, changing_bound: Container[str]) -> dict[str, RootTable]:
     """The roots of all functions: parts (`rt.part`) are called with what is a root, or none, where they were."""
     tables: dict[str, RootTable] = {}
-    for name, (function, ops) in functions.items():
-        if not rt.PartAttr.marks(function):
-            finder = _RootFinder(functions, name not in changing_bound)
+    callers = Counter(
+        name for _, ops in functions.values() for op in ops if isinstance(op, func.CallOp) for name in [_callee(op)]
+    )
+    shared = _SharedParts({name for name, (f, _) in functions.items() if rt.PartAttr.marks(f) and callers[name] > 1})
+    pending = [name for name, (function, _) in functions.items() if not rt.PartAttr.marks(function)]
+    while pending:
+        for name in pending:
+            finder = _RootFinder(functions, name not in changing_bound, shared)
+            function, ops = functions[name]
+            if name in shared.names:
+                shared.begin(finder, function)
             finder.visit(function, ops)
             tables |= finder.tables
+        pending = [name for name in shared.names if name not in tables and len(shared.calls[name]) == callers[name]]
     return tables
+
+
+class _SharedParts:
+    """Parts that are called in several places: what they are called with in each."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = dict.fromkeys(sorted(names))
+        self.calls: dict[str, list[list[tuple[int, bool] | None]]] = {name: [] for name in names}
+        """For each call the root of each operand, and whether it is bound."""
+
+    def begin(self, finder: _RootFinder, function: func.FuncOp) -> None:
+        """The roots of a part's arguments: those that have one at each call, and differ in all of them."""
+        calls = self.calls[function.sym_name.data]
+        groups: list[set[tuple[int, int]]] = []
+        members: list[list[SSAValue]] = []
+        bound: list[bool] = []
+        for n, argument in enumerate(function.args):
+            roots = [call[n] for call in calls]
+            if not all(roots):
+                continue
+            found = {(k, root[0]) for k, root in enumerate(roots) if root is not None}
+            values: list[SSAValue] = [argument]
+            is_bound = all(root is not None and root[1] for root in roots)
+            for k in reversed(range(len(groups))):
+                if groups[k] & found:
+                    found |= groups.pop(k)
+                    values += members.pop(k)
+                    is_bound = bound.pop(k) and is_bound
+            groups.append(found)
+            members.append(values)
+            bound.append(is_bound)
+        for values, is_bound in zip(members, bound, strict=True):
+            finder.begin(values, is_bound)
 
 
 class _RootFinder:
     """Finds the roots of a function and of its parts, which share the numbers of these."""
 
-    def __init__(self, functions: Functions, bound_is_constant: bool) -> None:
+    def __init__(self, functions: Functions, bound_is_constant: bool, shared: _SharedParts) -> None:
         self._functions = functions
+        self._shared = shared
         self._bound_is_constant = bound_is_constant
         self._roots: dict[SSAValue, int] = {}
         self._bound: set[int] = set()
         self._slots: dict[int, int] = {}
         self._count = 0
         self.tables: dict[str, RootTable] = {}
+
+    def begin(self, arguments: Sequence[SSAValue], is_bound: bool) -> None:
+        """A root that arguments of the function have in common."""
+        new = self._new()
+        for argument in arguments:
+            self._roots[argument] = new
+        if is_bound:
+            self._bound.add(new)
 
     def visit(self, function: func.FuncOp, ops: Sequence[Operation]) -> RootTable:
         """The table of a function; those of its parts are in `tables`, too."""
@@ -130,6 +182,8 @@ class _RootFinder:
             elif isinstance(op, func.CallOp) and (part := self._part(op)) is not None:
                 self._visit_part(op, *part)
             elif kind is rt.KernelOp or kind is func.CallOp:
+                if kind is func.CallOp and (name := _callee(op)) in self._shared.names:
+                    self._shared.calls[name].append([self._known(value) for value in op.operands])
                 _mark_written(table, op.operands)
             elif (positions := WRITTEN_OPERANDS.get(kind)) is not None:
                 operands = op.operands
@@ -157,8 +211,12 @@ class _RootFinder:
             self._roots[value] = root
 
     def _part(self, op: func.CallOp) -> tuple[func.FuncOp, Sequence[Operation]] | None:
-        found = self._functions.get(op.callee.root_reference.data)
-        return found if found is not None and rt.PartAttr.marks(found[0]) else None
+        found = self._functions.get(name := _callee(op))
+        return found if found is not None and rt.PartAttr.marks(found[0]) and name not in self._shared.names else None
+
+    def _known(self, value: SSAValue) -> tuple[int, bool] | None:
+        root = self._roots.get(value)
+        return None if root is None else (root, root in self._bound)
 
     def _visit_part(self, call: func.CallOp, function: func.FuncOp, ops: Sequence[Operation]) -> None:
         for argument, operand in zip(function.args, call.operands, strict=True):
@@ -166,6 +224,11 @@ class _RootFinder:
         self.visit(function, ops)
         for result, returned in zip(call.results, ops[-1].operands, strict=True):
             self._same(result, returned)
+
+
+def _callee(op: Operation) -> str:
+    assert isinstance(op, func.CallOp)
+    return op.callee.root_reference.data
 
 
 def slot_of(op: Operation) -> int:

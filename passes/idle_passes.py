@@ -49,6 +49,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "sparse-designs": (*_any("loop:scf.for"), *_any("loop:arith.mulf")),
     "count-profile-entries": _any("ad.profile_begin"),
     "strip-mine": _any("loop:scf.for loop:rt.alloc"),
+    "share-parts": _any("many"),
     "split-functions": _any("many"),
     "logs-to-products": _any(f"log log1p log1m {_LOGARITHMS}"),
     "share-exponentials": _any(f"{_SHARED} {_LOGARITHMS}"),

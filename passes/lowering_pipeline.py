@@ -84,7 +84,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes.append("split-scatters")
     passes += ["release-arena", "stack-buffers", f"loop-hints{hints}"]
     if unit.is_bound:  # what is not runs once, and is compiled as it is written, which takes time in proportion
-        passes.append("split-functions")
+        passes += [f"share-parts{{relocated={str(unit.hot).lower()}}}", "split-functions"]
     return ",".join(passes)
 
 

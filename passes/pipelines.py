@@ -79,6 +79,7 @@ PASSES: dict[str, str] = {
     "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",
     "stack-buffers": "ulam.passes.loops.stack_buffers:StackBuffers",
     "loop-hints": "ulam.passes.loops.loop_hints:LoopHints",
+    "share-parts": "ulam.passes.loops.share_parts:ShareParts",
     "split-functions": "ulam.passes.loops.split_functions:SplitFunctions",
     "constant-propagation": "ulam.passes.optimize.constant_propagation:ConstantPropagation",
     "copy-propagation": "ulam.passes.optimize.copy_propagation:CopyPropagation",

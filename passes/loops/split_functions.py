@@ -21,20 +21,19 @@ from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
-from ulam.dialects.walk import operand_tuple, ops_within
+from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values
-from ulam.passes.analysis.nesting import ancestor_in, terminator
+from ulam.passes.analysis.nesting import ancestor_in
 from ulam.passes.idle_passes import MANY
+from ulam.passes.loops.parts import COPIED, WRITES_BOUND, bring_in, part_of, takes_stack
 from ulam.passes.remarks import remark_on
 
-_COPIED = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp, rt.StringOp, rt.NullOp)
-_WRITES_BOUND = (rt.SetBoundOp, rt.AllocBoundOp)
 _CALL = 4
 """Ops that a call counts as."""
 
@@ -54,7 +53,7 @@ class SplitFunctions(ModulePass):
             size, writes_bound = 0, False
             for inner in ops_within(function.body):
                 size += 1
-                writes_bound = writes_bound or isinstance(inner, _WRITES_BOUND)
+                writes_bound = writes_bound or isinstance(inner, WRITES_BOUND)
             if size > self.above and not writes_bound:
                 splitter = _Splitter(op, function, self.most, self.least)
                 splitter.split()
@@ -128,7 +127,7 @@ class _Splitter:
         inside = set(ops)
         made = (result for op in ops for result in op.results)
         results = [r for r in made if any(ancestor_in(use.operation, outer) not in inside for use in r.uses)]
-        if not ops or (any(type(r.type) is rt.BufferType for r in results) and any(map(_takes_stack, ops))):
+        if not ops or (any(type(r.type) is rt.BufferType for r in results) and any(map(takes_stack, ops))):
             return False
         following = ops[-1].next_op
         assert following is not None
@@ -136,7 +135,9 @@ class _Splitter:
             op.detach()
         body = Block(ops)
         region = Region(body)
-        arguments = _brought_in(region, free_values(region))
+        free = free_values(region)
+        arguments = [value for value in free if not isinstance(value.owner, COPIED)]
+        bring_in(region, free, arguments)
         name = f"{self._function.sym_name.data}.part{self.count or ''}"
         self.count += 1
         call = func.CallOp(SymbolRefAttr(name), arguments, [r.type for r in results])
@@ -146,18 +147,7 @@ class _Splitter:
             outside.name_hint = result.name_hint
             for use in [use for use in result.uses if ancestor_in(use.operation, body) is None]:
                 use.operation.operands[use.index] = outside
-        body.add_op(func.ReturnOp(*results))
-        part = func.FuncOp.create(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists([a.type for a in body.args], [r.type for r in results]),
-                "sym_visibility": StringAttr("private"),
-            },
-            attributes=rt.PartAttr().as_attributes(),
-            regions=[region],
-            location=ops[0].location,
-        )
-        self._module.body.block.add_op(part)
+        self._module.body.block.add_op(part_of(region, results, name, ops[0]))
         return True
 
 
@@ -187,14 +177,6 @@ def _is_shared(op: Operation, outer: Block, inside: set[Operation]) -> bool:
     )
 
 
-def _takes_stack(op: Operation) -> bool:
-    """Whether `op` takes memory on the stack that may be in use behind it."""
-    if isinstance(op, rt.AllocOp):
-        return op.stack is not None
-    is_loop = isinstance(op, scf.ForOp | scf.WhileOp)
-    return not is_loop and any(map(_takes_stack, (o for r in op.regions for b in r.blocks for o in b.ops)))
-
-
 def _alive_behind(position: dict[Operation, int]) -> list[int]:
     """For ops in a row: how many values of those up to each are used behind it."""
     changes = [0] * (len(position) + 1)
@@ -211,26 +193,3 @@ def _alive_behind(position: dict[Operation, int]) -> list[int]:
         count += change
         alive.append(count)
     return alive
-
-
-def _brought_in(region: Region, free: Sequence[SSAValue]) -> list[SSAValue]:
-    """Makes arguments of the free values of a region but of those that are copied; returns what to call it with."""
-    body = region.block
-    first = terminator(body) if body.first_op is None else body.first_op
-    known: dict[SSAValue, SSAValue] = {}
-    arguments: list[SSAValue] = []
-    for value in free:
-        owner = value.owner
-        if isinstance(owner, _COPIED):
-            copy = owner.clone()
-            body.insert_op_before(copy, first)
-            known[value] = copy.results[0]
-        else:
-            known[value] = body.insert_arg(value.type, len(body.args))
-            known[value].name_hint = value.name_hint
-            arguments.append(value)
-    for op in ops_within(region):
-        for n, operand in enumerate(operand_tuple(op)):
-            if (inside := known.get(operand)) is not None:
-                op.operands[n] = inside
-    return arguments
