@@ -43,6 +43,7 @@ _REQUIRES: dict[str, tuple[str, ...]] = {
     "release-arena": _OF_FINISHED_CODE,
     "stack-buffers": (*_OF_FINISHED_CODE, "release-arena"),
     "loop-hints": _OF_FINISHED_CODE,
+    "share-parts": _OF_FINISHED_CODE,
     "split-functions": _OF_FINISHED_CODE,
 }
 """Which passes must come before a pass of ours; see `requires` for what holds of all in a folder."""
