@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from operator import itemgetter
 
 from xdsl.context import Context
@@ -32,7 +32,7 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.dialects.attributes import number
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.library.records import record
 from ulam.library.statuses import LOCATE
 from ulam.passes.idle_passes import MANY
@@ -42,10 +42,14 @@ from ulam.passes.remarks import remark_on
 _LOOPS = scf.ForOp | scf.WhileOp
 _LEAST_IN_LOOP = 150
 """Ops of what is called in each iteration of a loop."""
+_CONSTANTS = frozenset(COPIED) - {rt.BoundOp}
 _NUMBERS = (i32, i64)
 _WITH_KNOWN_NUMBERS = (scf.ForOp, rt.AllocOp, rt.CopyOp, rt.FillOp)
 _MOST_NUMBERS = 8
 """Constants that a call passes since they are not the same in all."""
+_MOST_VALUES = 512
+"""What depends on more from outside, or uses more constant integers, is not shared: all that is around it depends on
+the same, and would be as long to tell."""
 
 
 @record(frozen=True)
@@ -69,7 +73,7 @@ class ShareParts(ModulePass):
         if total <= self.above:
             return
         sharing = _Sharing(op, self.relocated)
-        for group in found.groups():
+        for group in found.groups(self.relocated):
             sharing.share(group)
         if sharing.count and whole:
             message = f"{sharing.saved} of {total} operations, more than {self.above}, are calls of {sharing.count}"
@@ -82,10 +86,11 @@ class _Candidates:
 
     def __init__(self, least: int) -> None:
         self._least = least
-        self._found = defaultdict[tuple[int, int], list[Operation]](list)
+        self._found = defaultdict[tuple[int, int], list[_Instance]](list)
 
     def add(self, function: func.FuncOp) -> int:
         """Notes those of a function; returns how many ops it has."""
+        self._function = function.sym_name.data
         return self._of_block(function.body.block, in_loop=False)[0]
 
     def _of_block(self, block: Block, *, in_loop: bool) -> tuple[int, int, bool]:
@@ -112,71 +117,170 @@ class _Candidates:
                 has_loops = has_loops or loops
         is_large = size >= self._least and (not in_loop or (has_loops and size >= _LEAST_IN_LOOP))
         if is_large and isinstance(op, scf.IfOp | _LOOPS):
-            self._found[size, mix].append(op)
+            self._found[size, mix].append(_Instance(op, self._function))
         return size, mix, has_loops
 
-    def groups(self) -> Iterator[list[Operation]]:
-        """Those that may be equal, the largest first."""
+    def groups(self, relocated: bool) -> list[list[_Instance]]:
+        """Those that are equal, the largest first."""
+        forms = _Forms(relocated)
+        groups: list[list[_Instance]] = []
         for key in sorted(self._found, key=lambda key: -key[0]):
-            if len(self._found[key]) > 1:
-                yield self._found[key]
+            if len(self._found[key]) < 2:
+                continue
+            equal = defaultdict[int, list[_Instance]](list)
+            for instance in self._found[key]:
+                if (form := forms.of(instance.op)) is not None:
+                    equal[form.key].append(_Instance(instance.op, instance.function, form))
+            groups += [group for group in equal.values() if len(group) > 1]
+        return groups
 
 
 @record
 class _Form:
-    """What an op is, but for the values that it has from outside: `free`, in the order of their first use; those that
-    a part has copies of are `copied`.
+    """What an op is, but for the values that it has from outside: `free`, in the order of their first use.
 
-    `numbers`: the uses of constant integers, which may differ; where memory or trip counts depend on one, it may not.
+    `key` is a number that equal ones have in common. `numbers`: all uses of constant integers that may differ, in
+    order; where memory or trip counts depend on one, it may not.
     """
 
-    key: tuple[object, ...]
+    key: int
     free: list[SSAValue]
+    numbers: list[Attribute]
+
+
+@record
+class _Instance:
+    """A loop or branch, and the name of the function that it is written in."""
+
+    op: Operation
+    function: str
+    form: _Form | None = None
+
+
+class _Forms:
+    """The forms of ops with regions, each made once, of those inside: work in proportion to the ops, however deep.
+
+    Values have numbers within an op and its own blocks, in the order of definition and first use; of an op inside that
+    has regions, its key counts, and the numbers of what it has from outside.
+    """
+
+    def __init__(self, relocated: bool) -> None:
+        self._relocated = relocated
+        self._keys: dict[tuple[object, ...], int] = {}
+        self._forms: dict[Operation, _Form | None] = {}
+
+    def of(self, op: Operation) -> _Form | None:
+        """The form of an op; None if it depends on too much."""
+        if op not in self._forms:
+            self._forms[op] = self._made(op)
+        return self._forms[op]
+
+    def _made(self, root: Operation) -> _Form | None:
+        known: dict[SSAValue, int] = {}
+        form = _Form(0, [], [])
+        key: list[object] = []
+        self._add(root, key, known, form)
+        for region in root.regions:
+            for block in region.blocks:
+                key.append(len(block.args))
+                _define(block.args, key, known)
+                for op in block.ops:
+                    if not op.regions:
+                        self._add(op, key, known, form)
+                        _define(op.results, key, known)
+                    elif (inner := self.of(op)) is not None:
+                        key.append(inner.key)
+                        for value in inner.free:
+                            if value not in known:
+                                known[value] = len(known)
+                                form.free.append(value)
+                            key.append(known[value])
+                        form.numbers += inner.numbers
+                        _define(op.results, key, known)
+                    else:
+                        return None
+        if max(len(form.free), len(form.numbers)) > _MOST_VALUES:
+            return None
+        form.key = self._keys.setdefault(tuple(key), len(self._keys))
+        return form
+
+    def _add(self, op: Operation, key: list[object], known: dict[SSAValue, int], form: _Form) -> None:
+        """Adds an op, without what is in it."""
+        key.append(op.name)
+        for value in operand_tuple(op):
+            if value in known:
+                key.append(known[value])
+            elif type(value.owner) not in _CONSTANTS:
+                key += (len(known), value.type)
+                known[value] = len(known)
+                form.free.append(value)
+            elif _may_differ(value, op):
+                key.append(value.type)
+                form.numbers.append(_constant(value))
+            else:
+                key += (type(value.owner), *_named(_owner(value).properties))
+        if type(op) not in _CONSTANTS:
+            key += [part for part in _named(op.properties) if not (self._relocated and part[0] == "site")]
+        if op.attributes:
+            key += _named(op.attributes)
+
+
+def _define(values: Sequence[SSAValue], key: list[object], known: dict[SSAValue, int]) -> None:
+    """Gives numbers to values; constants are what they are wherever they stand."""
+    for value in values:
+        key.append(value.type)
+        if type(value.owner) not in _CONSTANTS:
+            known[value] = len(known)
+
+
+def _owner(value: SSAValue) -> Operation:
+    assert isinstance(value.owner, Operation)
+    return value.owner
+
+
+def _constant(value: SSAValue) -> Attribute:
+    return _owner(value).properties["value"]
+
+
+def _may_differ(value: SSAValue, user: Operation) -> bool:
+    """Whether a constant may be another one in what is shared by a call."""
+    return (
+        type(value.owner) is arith.ConstantOp and value.type in _NUMBERS and not isinstance(user, _WITH_KNOWN_NUMBERS)
+    )
+
+
+@record
+class _Uses:
+    """What an op takes from outside: `free` values, in the order of their first use, and constants, which are `copied`.
+
+    `numbers`: the uses of constant integers that may differ.
+    """
+
+    free: dict[SSAValue, None]
     copied: dict[SSAValue, None]
     numbers: list[tuple[Operation, int]]
 
 
-def _form(op: Operation, relocated: bool) -> _Form:
-    """The form of an op with all that it has inside."""
-    known: dict[SSAValue, int] = {}
-    slots: dict[tuple[int, Attribute], int] = {}
-    form = _Form((), [], {}, [])
-    key: list[object] = []
-    for inner in ops_within(op):
-        key.append(inner.name)
-        for n, value in enumerate(inner.operands):
-            owner = value.owner
-            if value in known:
-                key.append(known[value])
-            elif isinstance(owner, rt.BoundOp):  # one value, read however often
-                known[value] = slots.setdefault((owner.slot.value.data, value.type), len(known))
-                form.free.append(value)
-                key += (known[value], value.type)
-            elif not isinstance(owner, COPIED):
-                known[value] = len(known)
-                form.free.append(value)
-                key += (known[value], value.type)
-            else:
-                form.copied[value] = None
-                may_differ = isinstance(owner, arith.ConstantOp) and value.type in _NUMBERS
-                if may_differ and not isinstance(inner, _WITH_KNOWN_NUMBERS):
-                    form.numbers.append((inner, n))
-                    key.append(value.type)
-                else:
-                    key.append((owner.name, *_named(owner.properties)))
-        key += [part for part in _named(inner.properties) if not (relocated and part[0] == "site")]
-        key += _named(inner.attributes)
-        for result in inner.results:
-            known[result] = len(known)
-            key.append(result.type)
-        for region in inner.regions:
+def _uses(root: Operation, stand_ins: Container[SSAValue]) -> _Uses:
+    """The uses of an op with all that it has inside; `stand_ins` are arguments in the place of constant integers."""
+    uses = _Uses({}, {}, [])
+    inside: set[SSAValue] = set()
+    for op in ops_within(root):
+        for n, value in enumerate(operand_tuple(op)):
+            if type(value.owner) in _CONSTANTS:
+                if value not in inside:
+                    uses.copied[value] = None
+                if _may_differ(value, op):
+                    uses.numbers.append((op, n))
+            elif value in stand_ins:
+                uses.numbers.append((op, n))
+            elif value not in inside:
+                uses.free[value] = None
+        inside.update(op.results)
+        for region in op.regions:
             for block in region.blocks:
-                key.append(len(block.args))
-                for argument in block.args:
-                    known[argument] = len(known)
-                    key.append(argument.type)
-    form.key = tuple(key)
-    return form
+                inside.update(block.args)
+    return uses
 
 
 def _named(attributes: Mapping[str, Attribute]) -> list[tuple[str, object]]:
@@ -194,50 +298,63 @@ class _Sharing:
         self._module = module
         self._relocated = relocated
         self._replaced: dict[SSAValue, SSAValue] = {}
+        self._gone: set[Operation] = set()
+        self._stand_ins: set[SSAValue] = set()
         self.count = 0
-        self.saved = 0
 
-    def share(self, candidates: Sequence[Operation]) -> None:
-        """Shares those of some ops that are equal and still there."""
-        there = [op for op in candidates if _function_of(op) is not None]
-        if len(there) < 2:
+    @property
+    def saved(self) -> int:
+        """How many ops are no longer there."""
+        return len(self._gone)
+
+    def share(self, group: Sequence[_Instance]) -> None:
+        """Shares those of some equal ops that are still there."""
+        there = [instance for instance in group if instance.op not in self._gone]
+        if len(there) < 2 or _different_columns(there) > _MOST_NUMBERS:
             return
-        equal = defaultdict[tuple[object, ...], list[tuple[Operation, _Form]]](list)
-        for op in there:
-            form = _form(op, self._relocated)
-            equal[form.key].append((op, form))
-        for instances in equal.values():
-            returns_buffers = any(type(r.type) is rt.BufferType for r in instances[0][0].results)
-            if len(instances) > 1 and not (returns_buffers and takes_stack(instances[0][0])):
-                self._make([op for op, _ in instances], [form for _, form in instances])
+        first = there[0].op
+        if not (any(type(r.type) is rt.BufferType for r in first.results) and takes_stack(first)):
+            self._make([instance.op for instance in there], there[0].function)
 
-    def _make(self, ops: Sequence[Operation], forms: Sequence[_Form]) -> None:
+    def _make(self, ops: Sequence[Operation], function: str) -> None:
         """Makes a function of the first of equal ops, and calls of all."""
-        numbers = _different_numbers(forms)
-        if len(numbers) > _MOST_NUMBERS:
-            return
+        all_uses = [_uses(op, self._stand_ins) for op in ops]
+        numbers = self._different_numbers([uses.numbers for uses in all_uses])
         if self._relocated:
             _without_sites(ops)
-        first, frees = ops[0], [[self._replaced.get(value, value) for value in form.free] for form in forms]
+        first, frees = ops[0], [list(uses.free) for uses in all_uses]
         passed = [n for n, column in enumerate(zip(*frees, strict=True)) if not _is_copied(column)]
-        function = _function_of(first)
-        assert function is not None
-        name = f"{function.sym_name.data.partition('.shared')[0]}.shared{self.count or ''}"
+        name = f"{function}.shared{self.count or ''}"
         self.count += 1
         for k, op in enumerate(ops):
             constants = [column[k] for column in numbers]
             arguments = [*constants, *(self._replaced.get(frees[k][n], frees[k][n]) for n in passed)]
             self._call(op, name, arguments)
+        frees[0] = [self._replaced.get(value, value) for value in frees[0]]
         body = Block([first], arg_types=[column[0].type for column in numbers])
         for argument, uses in zip(body.args, numbers.values(), strict=True):
+            self._stand_ins.add(argument)
             for op, n in uses:
                 op.operands[n] = argument
         region = Region(body)
-        bring_in(region, [*frees[0], *forms[0].copied], [frees[0][n] for n in passed])
+        bring_in(region, [*frees[0], *all_uses[0].copied], [frees[0][n] for n in passed])
         self._module.body.block.add_op(part_of(region, first.results, name, first))
         for op in ops[1:]:
-            self.saved += sum(1 for _ in ops_within(op))
+            self._gone.update(ops_within(op))
             op.erase(safe_erase=False)
+
+    def _different_numbers(
+        self, all_uses: Sequence[Sequence[tuple[Operation, int]]]
+    ) -> dict[tuple[SSAValue, ...], list[tuple[Operation, int]]]:
+        """The constants that are not the same in all of some equal ops, and where the first has them."""
+        found = defaultdict[tuple[SSAValue, ...], list[tuple[Operation, int]]](list)
+        known: dict[tuple[object, ...], tuple[SSAValue, ...]] = {}
+        for uses in zip(*all_uses, strict=True):
+            values = tuple(op.operands[n] for op, n in uses)
+            names = tuple(value if value in self._stand_ins else _constant(value) for value in values)
+            if len(set(names)) > 1 or values[0] in self._stand_ins:
+                found[known.setdefault(names, values)].append(uses[0])
+        return found
 
     def _call(self, op: Operation, name: str, arguments: Sequence[SSAValue]) -> None:
         """Puts a call in the place of an op, which is left alone."""
@@ -252,16 +369,10 @@ class _Sharing:
         op.detach()
 
 
-def _different_numbers(forms: Sequence[_Form]) -> dict[tuple[SSAValue, ...], list[tuple[Operation, int]]]:
-    """The constants that are not the same in all of some equal ops, and where the first has them."""
-    found = defaultdict[tuple[SSAValue, ...], list[tuple[Operation, int]]](list)
-    known: dict[tuple[object, ...], tuple[SSAValue, ...]] = {}
-    for uses in zip(*(form.numbers for form in forms), strict=True):
-        values = tuple(op.operands[n] for op, n in uses)
-        texts = tuple(value.owner.properties["value"] for value in values if isinstance(value.owner, Operation))
-        if len(set(texts)) > 1:
-            found[known.setdefault(texts, values)].append(uses[0])
-    return found
+def _different_columns(instances: Sequence[_Instance]) -> int:
+    """How many constants are not the same in all of some equal ops."""
+    columns = zip(*(instance.form.numbers for instance in instances if instance.form is not None), strict=True)
+    return len({column for column in columns if len(set(column)) > 1})
 
 
 def _is_copied(column: Sequence[SSAValue]) -> bool:
@@ -269,14 +380,6 @@ def _is_copied(column: Sequence[SSAValue]) -> bool:
     owners = [value.owner for value in column]
     bound = [owner.slot.value.data for owner in owners if isinstance(owner, rt.BoundOp)]
     return isinstance(owners[0], COPIED) and (not bound or (len(bound) == len(owners) and len(set(bound)) == 1))
-
-
-def _function_of(op: Operation) -> func.FuncOp | None:
-    """The function that an op stands in; None if it is gone."""
-    current: Operation | None = op
-    while current is not None and not isinstance(current, func.FuncOp):
-        current = current.parent_op()
-    return current
 
 
 def _without_sites(ops: Sequence[Operation]) -> None:
