@@ -50,6 +50,7 @@ PASSES: dict[str, str] = {
     "distribute-loops": "ulam.passes.loops.distribute_loops:DistributeLoops",
     "sums-to-target": "ulam.passes.loops.sums_to_target:SumsToTarget",
     "unique-rows": "ulam.passes.loops.unique_rows:UniqueRows",
+    "lazy-comparisons": "ulam.passes.loops.lazy_comparisons:LazyComparisons",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",

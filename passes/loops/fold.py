@@ -6,7 +6,6 @@ One forward walk: operands are folded before their users.
 
     arith.addi %x, 0 → %x        arith.mulf %x, 1.0 → %x        scf.if true → its first region
     scf.for 0 to 1 → its body    a carried value that never changes → its initial value
-    scf.if of comparisons alone (lazy `&&` and `||`) → arith.select
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ from ulam.dialects.scalar_ops import (
     simplify,
     width_of,
 )
-from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import functions
 from ulam.passes.rewriting import discard, replace_uses
 
@@ -236,50 +234,7 @@ def _fold_if(op: Operation, block: Block) -> Operation | None:
         for result, one, other in zip(op.results, then.operands, otherwise.operands, strict=True):
             if one is other:
                 replace_uses(result, one)
-        if all(width_of(result.type) == 1 for result in op.results) and _only_compares(op):
-            return _inline_choice(op, block)
     return op.next_op
-
-
-_COMPARES = (
-    arith.ConstantOp, arith.CmpfOp, arith.CmpiOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.SelectOp,
-    arith.ExtUIOp, scf.YieldOp,
-)  # fmt: skip
-_MOST_COMPARED = 10
-"""Ops of both arms that are cheaper than a branch."""
-
-
-def _only_compares(op: scf.IfOp) -> bool:
-    """Whether both arms do nothing but compare values that are there before: `a > 0 || b > 0`. None of it can fail."""
-    count = 0
-    for region in op.regions:
-        for inner in region.block.ops:
-            count += 1
-            if not isinstance(inner, _COMPARES) or count > _MOST_COMPARED:
-                return False
-    return True
-
-
-def _inline_choice(op: scf.IfOp, block: Block) -> Operation | None:
-    """Does what is in both arms, and selects: what an arm computes from values that have no meaning where it is not
-    taken does not count then, as it would in a bitwise `and`.
-    """
-    arms = [region.block for region in op.regions]
-    ends = [tuple(terminator(arm).operands) for arm in arms]
-    for arm in arms:
-        for inner in list(arm.ops):
-            if not isinstance(inner, scf.YieldOp):
-                inner.detach()
-                block.insert_op_before(inner, op)
-    for result, one, other in zip(op.results, *ends, strict=True):
-        chosen = arith.SelectOp.create(
-            operands=(op.cond, one, other), result_types=(result.type,), location=op.location
-        )
-        block.insert_op_before(chosen, op)
-        replace_uses(result, chosen.result)
-    following = op.next_op
-    discard(op)
-    return following
 
 
 def _fold_for(op: Operation, block: Block) -> Operation | None:
