@@ -22,6 +22,7 @@ from ulam.frontend.functions import higher_order
 from ulam.frontend.functions.signatures import Signature
 from ulam.frontend.stan_types import INT, REAL, StanType, scalar_of
 from ulam.frontend.syntax import Call, Expression, Tilde
+from ulam.library import own_libraries
 from ulam.library.functions import DENSITIES, FunctionKind, ending_of_distribution
 
 
@@ -59,7 +60,8 @@ def check_tilde(checker: Checker, node: Tilde) -> None:
 
 def _is_distribution(checker: Checker, name: str) -> bool:
     names = [kind.of(name) for kind in DENSITIES]
-    return any(n in checker.functions for n in names) or any(map(checker.is_function, names))
+    # a distribution has one of both as a rule: libraries of other packages are not read for the one that is not there
+    return any(checker.is_function(n, of_others=False) for n in names) or any(map(checker.is_function, names))
 
 
 def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) -> Call | None:
@@ -72,11 +74,11 @@ def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) ->
             resolve_call(checker, call)
             call.unnormalized = True
             return call if call.type is not ERROR else None
-    best: list[Candidate] = []
-    for kind in (FunctionKind.MASS, FunctionKind.DENSITY):  # ints that fit both are a mass function's
-        candidates = cheapest_candidates(checker, kind.of(node.distribution), arguments)
-        if candidates and (not best or len(candidates) < len(best)):
-            best = candidates
+    best = _cheapest_densities(checker, node, arguments)
+    if len(best) != 1 and own_libraries.found() is None:
+        for kind in DENSITIES:
+            checker.is_function(kind.of(node.distribution))  # another package may have the one that is not there
+        best = _cheapest_densities(checker, node, arguments)
     if len(best) == 1:
         call = Call(best[0].signature.name, list(arguments), span, has_bar=True, unnormalized=True, span=node.span)
         apply_candidate(checker, call, best[0])
@@ -89,6 +91,16 @@ def _density_call(checker: Checker, node: Tilde, arguments: list[Expression]) ->
             report_no_match(checker, kind.of(node.distribution), arguments, node.span)
             break
     return None
+
+
+def _cheapest_densities(checker: Checker, node: Tilde, arguments: list[Expression]) -> list[Candidate]:
+    """The signatures that fit best; ints that fit both kinds are a mass function's."""
+    best: list[Candidate] = []
+    for kind in (FunctionKind.MASS, FunctionKind.DENSITY):
+        candidates = cheapest_candidates(checker, kind.of(node.distribution), arguments)
+        if candidates and (not best or len(candidates) < len(best)):
+            best = candidates
+    return best
 
 
 def _check_truncation(checker: Checker, node: Tilde) -> None:

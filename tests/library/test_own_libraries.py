@@ -141,9 +141,16 @@ def test_what_is_known_reads_no_entry_points(monkeypatch: pytest.MonkeyPatch) ->
     own_libraries._forget()  # pyright: ignore[reportPrivateUsage]
     text = """
     functions { real mine_lpmf(int n, real p) { return n * p; } real other(real x) { return x; } }
-    model { 3 ~ mine(0.5); target += other(normal_lpdf(0.5 | 0, 1)); }
+    model { 3 ~ mine(0.5); 3 ~ poisson(0.5); target += other(normal_lpdf(0.5 | 0, 1)); }
     """
     ulam.StanModel(text, opt_level=0, cache=False).log_density([])
+
+
+def test_a_library_may_have_the_other_kind_of_a_density(folder: Path) -> None:
+    (folder / "kumaraswamy.stan").write_text("real poisson_lpdf(real y, real m) { return 7 * y * m; }")
+    register_library("extra", folder)
+    model = ulam.StanModel("model { 3 ~ poisson(2.0); 0.5 ~ poisson(2.0); }", opt_level=0, cache=False)
+    assert model.log_density([], propto=False) == pytest.approx(3 * np.log(2) - 2 - np.log(6) + 7)
 
 
 def test_cached_code_goes_with_the_library(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
