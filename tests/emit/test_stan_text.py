@@ -136,7 +136,7 @@ def expressions() -> st.SearchStrategy[str]:
     return st.recursive(leaves, compound, max_leaves=8)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much))
+@settings(max_examples=150, suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much))
 @given(expressions())
 def test_expressions_keep_their_structure(expression: str) -> None:
     from ulam.frontend.diagnostics import DiagnosticError
@@ -287,7 +287,7 @@ def run(module: ModuleOp, fuel: int) -> tuple[Any, list[Any]]:
     return result, interpreter.printed
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much))
+@settings(max_examples=60, suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much))
 @given(programs)
 def test_the_text_of_both_forms_does_what_the_module_does(program: list[Any]) -> None:
     try:

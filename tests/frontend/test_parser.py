@@ -119,7 +119,7 @@ def written_expressions(draw: st.DrawFn, depth: int = 4) -> tuple[str, str, int]
     return leaf, leaf, OPERAND
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(written_expressions())
 def test_fewest_parentheses_are_read_back(written: tuple[str, str, int]) -> None:
     text, full, _ = written

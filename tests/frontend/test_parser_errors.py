@@ -171,7 +171,7 @@ def test_nesting_below_the_limit() -> None:
     assert show(expression("(" * depth + "a" + ")" * depth)) == "a"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_any_text_is_parsed_or_reported(data: st.DataObject) -> None:
     """Programs with a few pieces put in, replaced or taken out end in a tree or in messages, nothing else."""

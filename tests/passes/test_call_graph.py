@@ -13,7 +13,7 @@ COUNT = 7
 _CALLEES = st.lists(st.lists(st.integers(0, COUNT - 1), max_size=2), min_size=COUNT, max_size=COUNT)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(_CALLEES)
 def test_recursive_are_the_functions_that_reach_themselves(callees: list[list[int]]) -> None:
     declared = "".join(f"real f{n}(real x);\n" for n in range(COUNT))

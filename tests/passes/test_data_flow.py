@@ -67,7 +67,7 @@ def graph_of(module: ModuleOp) -> FlowGraph:
     return FlowGraph(next(op for op in module.walk() if isinstance(op, stan.FuncOp)))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=30, suppress_health_check=_SLOW)
 @given(programs)
 def test_definitions_reach_and_variables_are_initialized(program: list[Any]) -> None:
     graph = graph_of(module := build(program))
@@ -97,7 +97,7 @@ def test_definitions_reach_and_variables_are_initialized(program: list[Any]) -> 
     execute(module, before)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=30, suppress_health_check=_SLOW)
 @given(programs)
 def test_a_variable_that_is_not_live_may_be_overwritten(program: list[Any]) -> None:
     graph = graph_of(module := build(program))
@@ -118,7 +118,7 @@ def test_a_variable_that_is_not_live_may_be_overwritten(program: list[Any]) -> N
     assert execute(module, spoil) == expected
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=30, suppress_health_check=_SLOW)
 @given(programs)
 def test_known_constants_are_what_is_read(program: list[Any]) -> None:
     graph = graph_of(module := build(program))
@@ -135,7 +135,7 @@ def test_known_constants_are_what_is_read(program: list[Any]) -> None:
     execute(module, before)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=30, suppress_health_check=_SLOW)
 @given(programs)
 def test_an_available_assignment_has_the_value_of_its_variable(program: list[Any]) -> None:
     graph = graph_of(module := build(program))
@@ -158,7 +158,7 @@ def test_an_available_assignment_has_the_value_of_its_variable(program: list[Any
     execute(module, before)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=30, suppress_health_check=_SLOW)
 @given(programs)
 def test_passes_do_not_change_what_a_function_does(program: list[Any]) -> None:
     expected = execute(build(program), nothing)

@@ -36,7 +36,7 @@ def _run(module: ModuleOp, fuel: int) -> tuple[Any, list[Any]]:
     return result, interpreter.printed
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=100, suppress_health_check=_SLOW)
 @given(programs)
 def test_random_function_does_the_same(program: list[Any]) -> None:
     module = build(program)

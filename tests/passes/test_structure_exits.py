@@ -33,7 +33,7 @@ def expect(program: list[Any]) -> tuple[ModuleOp, tuple[Any, list[Any]]]:
         raise
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=80, suppress_health_check=_SLOW)
 @given(programs)
 def test_structured_program_does_the_same(program: list[Any]) -> None:
     module, expected = expect(program)
@@ -48,7 +48,7 @@ def test_structured_program_does_the_same(program: list[Any]) -> None:
     assert run(module) == expected
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=80, suppress_health_check=_SLOW)
 @given(programs)
 def test_promoted_program_does_the_same(program: list[Any]) -> None:
     module, expected = expect(program)

@@ -130,7 +130,7 @@ shapes = st.tuples(st.integers(0, 2), st.sampled_from(["real", "vector", "row_ve
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(shapes, min_size=1, max_size=4))
 def test_output_order_agrees_with_names(kinds: list[tuple[tuple[int, str], list[int]]]) -> None:
     variables: list[GlobalVariable] = []
