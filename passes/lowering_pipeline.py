@@ -139,8 +139,10 @@ def finish_unit(
     instead of the level's.
     """
     set_slots(unit.module, unit.n_slots)
-    of_unit = chosen is not None and unit.kind.hot
-    text = unit_pipeline(chosen, unit.kind) if of_unit else lowering_pipeline(unit.kind, opt_level, layouts)
+    if chosen is not None and unit.kind.hot:
+        text = unit_pipeline(chosen, unit.kind)
+    else:
+        text = lowering_pipeline(unit.kind, opt_level, layouts)
     passes = busy_passes(text, unit.module)
     run_passes(_CONTEXT, unit.module, passes, between)
     unit.n_slots = slots_of(unit.module)
