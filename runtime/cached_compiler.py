@@ -39,12 +39,12 @@ COMPILING_PACKAGES = ("xdsl", "llvmlite", "numpy")
 class _ContentStore:
     """Units of large programs, by the digest of what they are compiled from, in the cache."""
 
-    def __init__(self, cache: ObjectCache, key: Callable[[str, str], str]) -> None:
+    def __init__(self, cache: ObjectCache, keys: _Keys) -> None:
         self._cache = cache
-        self._key = key
+        self._keys = keys
 
     def key(self, digest: str, unit: str) -> str:
-        return self._key(digest, unit)
+        return self._keys.of(unit, digest)
 
     def get(self, key: str) -> tuple[Mapping[str, Any], bytes] | None:
         entry = self._cache.get(key)
@@ -58,6 +58,46 @@ _memory: dict[str, tuple[CompiledUnit, Mapping[str, Any]]] = {}
 _memory_lock = RLock()
 
 
+class _Keys:
+    """Where the units of a program are in the cache. Knows nothing of the compiler, which knows this."""
+
+    def __init__(self, text: str, filename: str, options: CompileOptions) -> None:
+        self._written = text
+        self._filename = filename
+        self._options = options
+        self.known: KnownData | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """The program with the files that it includes in place."""
+        return with_includes(self._written, self._filename, self._options.include_paths)
+
+    def of(self, unit: str, digest: str = "") -> str:
+        """The key of a unit of this program; with a digest, of a unit of any that has this digest."""
+        versions = _versions()
+        machine = target(self._options.target, open_cache(), processor_numbers(), versions["llvmlite"])
+        return cache_key(
+            source=digest or self.text,
+            options={
+                "unit": unit,
+                "file": "" if digest else self._filename,
+                "content": bool(digest),
+                "opt_level": self._options.opt_level,
+                "passes": self._options.passes,
+                "own_passes": fingerprints(self._options.pipeline) if self._options.pipeline else [],
+                "lines": self._options.lines,
+                "layouts": self._options.layouts,
+                "externals": self._options.externals,
+                "pieces": self._options.may_be_pieces,
+                "exact_blocks": exact_blocks(),
+                "data": self.known.digest if self.known is not None and not UNITS[unit].locating else None,
+            },
+            versions={**versions, "abi": str(library().ulam_abi())},
+            cpu=machine.cpu,
+            features=machine.features,
+        )
+
+
 class CachedCompiler:
     """Compiles one program unit by unit, through the cache."""
 
@@ -67,12 +107,12 @@ class CachedCompiler:
         self._options = options
         self._metadata: Mapping[str, Any] | None = None
         self._units: dict[str, CompiledUnit] = {}
-        self._known: KnownData | None = None
+        self._keys = _Keys(text, filename, options)
         self.inspect: Callable[[syntax.Program], None] | None = None
 
     def specialize(self, known: KnownData) -> None:
         """Units that are asked for from now on are for these data only."""
-        self._known = known
+        self._keys.known = known
         if "_compiler" in self.__dict__:
             self._compiler.specialize(known)
 
@@ -95,7 +135,7 @@ class CachedCompiler:
         missing = [name for name in names if name not in self._units]
         if (cache := open_cache()) is not None:
             for name in missing:
-                if (stored := self._stored(cache.get(self._key(name)))) is not None:
+                if (stored := self._stored(cache.get(self._keys.of(name)))) is not None:
                     self._units[name] = stored
         missing = [name for name in missing if name not in self._units]
         if missing:
@@ -107,7 +147,7 @@ class CachedCompiler:
         """A first version of a unit, if the cache does not have it and LLVM would take long (`Compiler.quickly`)."""
         if name in self._units:
             return None
-        if (cache := open_cache()) is not None and (stored := self._stored(cache.get(self._key(name)))) is not None:
+        if (cache := open_cache()) is not None and (stored := self._stored(cache.get(self._keys.of(name)))) is not None:
             self._units[name] = stored
             return None
         self.metadata()
@@ -119,7 +159,7 @@ class CachedCompiler:
         self.compiled(name)
 
     def _find(self, name: str) -> CompiledUnit:
-        key = self._key(name)
+        key = self._keys.of(name)
         cache = open_cache()
         if cache is None:
             return self._kept_in_memory(key, name)
@@ -205,41 +245,11 @@ class CachedCompiler:
         from ulam.runtime.compiler import Compiler
 
         compiler = Compiler(self._text, self._filename, self._options, inspect=self.inspect)
-        if self._known is not None:
-            compiler.specialize(self._known)
+        if self._keys.known is not None:
+            compiler.specialize(self._keys.known)
         if (cache := open_cache()) is not None:
-            compiler.store = _ContentStore(cache, lambda digest, unit: self._key(unit, digest))
+            compiler.store = _ContentStore(cache, self._keys)
         return compiler
-
-    @cached_property
-    def _expanded_text(self) -> str:
-        """The program with the files that it includes in place."""
-        return with_includes(self._text, self._filename, self._options.include_paths)
-
-    def _key(self, unit: str, digest: str = "") -> str:
-        """The key of a unit of this program; with a digest, of a unit of any that has this digest."""
-        versions = _versions()
-        machine = target(self._options.target, open_cache(), processor_numbers(), versions["llvmlite"])
-        return cache_key(
-            source=digest or self._expanded_text,
-            options={
-                "unit": unit,
-                "file": "" if digest else self._filename,
-                "content": bool(digest),
-                "opt_level": self._options.opt_level,
-                "passes": self._options.passes,
-                "own_passes": fingerprints(self._options.pipeline) if self._options.pipeline else [],
-                "lines": self._options.lines,
-                "layouts": self._options.layouts,
-                "externals": self._options.externals,
-                "pieces": self._options.may_be_pieces,
-                "exact_blocks": exact_blocks(),
-                "data": self._known.digest if self._known is not None and not UNITS[unit].locating else None,
-            },
-            versions={**versions, "abi": str(library().ulam_abi())},
-            cpu=machine.cpu,
-            features=machine.features,
-        )
 
 
 def _has_libraries(wanted: Any) -> bool:

@@ -227,6 +227,7 @@ class Compiler:
         check_program(program, source, self.options.externals)
         if self.inspect is not None:
             self.inspect(program)
+            self.inspect = None  # it has the data
         checkpoint()
         module = lower_program(program, source)
         self._note_libraries(program, module)

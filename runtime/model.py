@@ -136,7 +136,7 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel, StagedModel):
     def _setup(self, recipe: Recipe) -> None:
         text, values, seed, options = recipe.text, recipe.values, recipe.seed, recipe.options
         self.seed = seed
-        self._capture = recipe.capture_stan_prints
+        self._show: Callable[[str], None] = _shown_by_python if recipe.capture_stan_prints else _written
         compiler = self._compiler = _compiler(text, recipe.filename, options, recipe.cache)
         self._tiers: Tiers | None = None
         compiler.inspect = partial(check_declared, values=values)
@@ -620,12 +620,15 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel, StagedModel):
             theta = vector(theta, self._shape, "theta_unc")
         space.theta[:] = theta
 
-    def _show(self, text: str) -> None:
-        """Lines that the program printed."""
-        if self._capture:
-            terminal.show_printed(text)
-        else:
-            os.write(1, text.encode())
+
+def _shown_by_python(text: str) -> None:
+    """Lines that the program printed, through Python's `sys.stdout`."""
+    terminal.show_printed(text)
+
+
+def _written(text: str) -> None:
+    """Lines that the program printed, straight to the standard output of the process."""
+    os.write(1, text.encode())
 
 
 def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) -> Compiler | CachedCompiler:

@@ -231,6 +231,18 @@ def _bound_value(variable: GlobalVariable, data: BoundData) -> Any:
     return from_compiled(variable, np.array(memory, kind), dims)
 
 
+def _store(data: BoundData, variable: GlobalVariable, array: Array) -> None:
+    """The value of a variable that compiled code has one of, and its sizes behind."""
+    if variable.n_dims:
+        data.set_array(variable.slot, to_compiled(variable, array))
+        for position, size in enumerate(array.shape, variable.slot + 1):
+            data.set_int(position, size)
+    elif variable.element == "int":
+        data.set_int(variable.slot, int(array))
+    else:
+        data.set_real(variable.slot, float(array))
+
+
 def _as_in_program(found: Mapping[str, Any]) -> dict[str, Any]:
     """By the names that the compiler has for variables: `t.1` of `t:1`."""
     return {name.replace(":", "."): value for name, value in found.items()}
@@ -506,17 +518,8 @@ class BoundProgram:
                 return tuple(sizes[:rank])
 
             def store(variable: GlobalVariable, array: Array) -> None:
-                if variable.is_complex:
-                    for n, part in enumerate(variable.parts()):
-                        store(part, array[..., n])
-                elif variable.n_dims:
-                    data.set_array(variable.slot, to_compiled(variable, array))
-                    for position, size in enumerate(array.shape, variable.slot + 1):
-                        data.set_int(position, size)
-                elif variable.element == "int":
-                    data.set_int(variable.slot, int(array))
-                else:
-                    data.set_real(variable.slot, float(array))
+                for n, part in enumerate(variable.parts()):
+                    _store(data, part, array[..., n] if variable.is_complex else array)
                 if variable.element == "int" and variable.constraint == "bounds":
                     # At once, and not by `prepare`: sizes of the variables that follow may depend on it.
                     status, _ = context.run_dims(dims_entry, setup.bound, len(self.variables) + variable.index, 0)

@@ -102,7 +102,7 @@ def test_loops_are_as_wide_as_the_level(level: str, widest: str, host_for: Calla
 def test_code_of_levels_is_cached_apart(host_for: Callable[[str], target.Host]) -> None:
     def key(processor: str) -> str:
         compiler = CachedCompiler("model {}", "empty.stan", CompileOptions(target=processor))
-        return compiler._key("setup")  # pyright: ignore[reportPrivateUsage]
+        return compiler._keys.of("setup")  # pyright: ignore[reportPrivateUsage]
 
     made_for = {jit.host(): key("native")}
     for level in ("x86-64-v2", "x86-64-v3"):

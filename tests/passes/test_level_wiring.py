@@ -101,7 +101,7 @@ def test_a_pipeline_takes_the_place_of_the_levels_passes() -> None:
         CompileOptions(0, pipeline="reword"),
     )
     keys = {
-        CachedCompiler(PROGRAM, "model.stan", options)._key("setup")  # pyright: ignore[reportPrivateUsage]
+        CachedCompiler(PROGRAM, "model.stan", options)._keys.of("setup")  # pyright: ignore[reportPrivateUsage]
         for options in chosen
     }
     assert len(keys) == 4

@@ -273,7 +273,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def key(passes: str) -> str:
     options = CompileOptions(pipeline=passes)
-    return CachedCompiler(PROGRAM, "model.stan", options)._key("setup")  # pyright: ignore[reportPrivateUsage]
+    return CachedCompiler(PROGRAM, "model.stan", options)._keys.of("setup")  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.usefixtures("package")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -290,3 +292,36 @@ def test_discarded_models_leave_memory_flat() -> None:
     bounds = {"source": 5, "cache": 5, "names": 8}  # kB for a cycle; names are kept by more than one part
     for result in json.loads(run.stdout):
         assert result["slope"] < bounds[result["from"]], result
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"opt_level": 0}, {"opt_level": 4}, {"cache": False}, {"profile": True}, {"opt_level": 0, "tiered": True}],
+    ids=str,
+)
+def test_a_model_that_is_dropped_gives_its_memory_back_at_once(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when Python next looks for circles, which may be many models later."""
+    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path))
+    text = OTHER.replace("vector[N] y;", "vector[N] y; array[N] complex z;") + "generated quantities { real g = s; }"
+
+    def used() -> list[weakref.ref[Any]]:
+        y = np.arange(3.0)
+        model = ulam.StanModel(text, {"N": 3, "y": y, "z": [1j, 2, 3]}, **options)
+        theta = np.full(4, 0.1)
+        model.log_density_gradient(theta)
+        model.log_density_hessian(theta)
+        model.param_constrain(theta, include_gq=True, rng=model.new_rng(1))
+        program = model._program  # pyright: ignore[reportPrivateUsage]
+        units = [unit.data for unit in program.loaded()]
+        return [weakref.ref(each) for each in (model, model.native_handle(), program, y, *units)]
+
+    used()  # what is imported and made once
+    gc.collect()
+    gc.disable()
+    try:
+        left = [each() for each in used()]
+        assert len(left) > 5 and all(each is None for each in left)
+    finally:
+        gc.enable()
