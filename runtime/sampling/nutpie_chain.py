@@ -126,17 +126,18 @@ class NutpieChain:
         """There are no other errors than those that `run` raises."""
 
     def _is_finished(self, seconds: float) -> bool:
-        try:
-            for _ in range(max(1, round(seconds / _WAIT))):
+        for _ in range(max(1, round(seconds / _WAIT))):
+            self._check()
+            try:
                 if library().ulam_stop_reasons():
                     self._sampler.abort()
                     return True
-                self._check()
                 with suppress(TimeoutError):
                     self._sampler.wait(_WAIT)
                     return True
-        except RuntimeError as error:
-            raise SamplingError(f"nutpie: {str(error).split('Stack backtrace')[0].strip()}") from None
+            except RuntimeError as error:  # of nutpie: those of the program are RuntimeErrors, too
+                self._check()
+                raise SamplingError(f"nutpie: {str(error).split('Stack backtrace')[0].strip()}") from None
         return False
 
     def _check(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime.sampling import nutpie_chain
 from ulam.runtime.sampling.chain import quantities_rng
 from ulam.runtime.sampling.draw_statistics import mcse_mean
 
@@ -53,7 +54,10 @@ def test_draws(model: ulam.StanModel, metric: str) -> None:
 
 
 @has_nutpie
-def test_what_ends_a_run(model: ulam.StanModel) -> None:
+@pytest.mark.parametrize("wait", [nutpie_chain._WAIT, 1e-4])  # pyright: ignore[reportPrivateUsage]
+def test_what_ends_a_run(model: ulam.StanModel, wait: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a chain is looked at meanwhile."""
+    monkeypatch.setattr(nutpie_chain, "_WAIT", wait)
     fit = model.sample(sampler="nutpie", warmup=100, draws=10**7, jobs=4, time_limit=0.7, progress=False)
     assert fit.ended == "time limit" and fit.n_draws > 0 and np.isfinite(fit.values).all()
     wrong = ulam.StanModel(
