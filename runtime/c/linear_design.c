@@ -37,6 +37,7 @@ typedef struct __attribute__((may_alias)) {
   int64_t padded; /* as reduced_rows.h has it; else there is nothing but the numbers of rows and the solution */
   int64_t keeps; /* rows as they are, if it is no less work to reduce them: 1 if they may be kept, 2 if they are */
   double *triangle; /* shared + 1 rows of as many; rows as they are: `width` in each */
+  double *rounded;  /* what additions to the triangle have rounded away */
   double *groups;   /* `own` rows of `columns` for each key from `low` on */
   double *solution, *group_solutions;
   double *norms; /* of all columns, squared */
@@ -109,6 +110,7 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
     return;
   }
   d.triangle = zeros(ctx, (shared + 1) * (shared + 1));
+  d.rounded = zeros(ctx, (shared + 1) * (shared + 1));
   d.solution = zeros(ctx, shared);
   d.norms = zeros(ctx, d.columns);
   d.block = zeros(ctx, d.columns * BLOCK);
@@ -127,22 +129,29 @@ ULAM_CLONES static void subtract(double factor, const double *restrict a, double
   for (int i = 0; i < BLOCK; ++i) b[i] -= factor * a[i];
 }
 
-/* Householder reflections of [triangle; shared columns of the block]. */
+/* total + by, in two numbers. */
+static inline void increase(double *total, double *rounded, double by) {
+  double sum = *total + by, kept = sum - *total;
+  *rounded += (*total - (sum - kept)) + (by - kept);
+  *total = sum;
+}
+
+/* Householder reflections of [triangle; shared columns of the block]. Rows of the triangle then change their sign, so that
+ * what a block adds to them is as small as its rows are: its rounding errors are, too, and those of the sums are kept. */
 static void reflect_block(design *d) {
   int64_t n = d->shared + 1;
   double *block = d->block + d->own * BLOCK;
   for (int64_t j = 0; j < n; ++j) {
-    double *column = block + j * BLOCK, *row = d->triangle + j * n;
+    double *column = block + j * BLOCK, *row = d->triangle + j * n, *rounded = d->rounded + j * n;
     double norm2 = along(column, column);
     if (!(norm2 > 0)) continue;
-    double norm = sqrt(row[j] * row[j] + norm2), pivot = row[j] > 0 ? row[j] + norm : row[j] - norm;
-    double scale = 2 / (pivot * pivot + norm2);
+    double norm = sqrt(row[j] * row[j] + norm2), pivot = row[j] + norm, more = norm2 / pivot;
     for (int64_t c = j + 1; c < n; ++c) {
-      double *other = block + c * BLOCK, factor = (pivot * row[c] + along(column, other)) * scale;
-      row[c] -= factor * pivot;
+      double *other = block + c * BLOCK, product = along(column, other), factor = (row[c] + product / pivot) / norm;
+      increase(row + c, rounded + c, (product - more * row[c]) / norm);
       subtract(factor, column, other);
     }
-    row[j] = row[j] > 0 ? -norm : norm;
+    increase(row + j, rounded + j, more);
   }
 }
 
@@ -307,8 +316,10 @@ ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *s
     return;
   }
   if (d->held) reduce_block(ctx, d);
+  int64_t n = d->shared + 1;
+  for (int64_t i = 0; i < n * n && !d->refused; ++i) d->triangle[i] += d->rounded[i], d->rounded[i] = 0;
   if (d->turn == 0 && !d->refused) {
-    int64_t n = d->shared + 1, size = d->own * d->columns;
+    int64_t size = d->own * d->columns;
     solve(d->triangle, d->shared, n, NULL, d->norms + d->own, d->solution);
     for (int64_t g = 0; g < d->span && d->own; ++g)
       solve(d->groups + g * size, d->own, d->columns, d->solution, NULL, d->group_solutions + g * d->own);
