@@ -15,7 +15,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -47,17 +47,35 @@ class Pipeline:
     what is redundant. `vectorize`: widen loops, and unroll them where that pays. `interleave`: run several widened
     iterations side by side; half more compile time per loop, and a few percent on loops that are short and hot.
     SLP vectorisation is always off: it takes most of the time and gains nothing here.
+    `if_long`: of modules of more than `LONG_MODULE` lines these passes only, by their names in llvmlite, instead of all
+    that belong to `speed`.
     """
 
     speed: int = 1
     vectorize: bool = True
     interleave: bool = False
+    if_long: tuple[str, ...] = ()
 
 
 HOT = Pipeline()
 """For log density and gradient."""
-ONCE = Pipeline(vectorize=False)
-"""For what runs once: transformed data, generated quantities."""
+SCALAR = Pipeline(vectorize=False)
+"""For functions that are called from outside."""
+ONCE = Pipeline(
+    vectorize=False,
+    if_long=(
+        "simplify_cfg",
+        "sroa",
+        "instruction_combine",
+        "post_order_function_attributes",
+        "tail_call_elimination",
+        "simplify_cfg",
+    ),
+)
+"""For what runs once: transformed data, generated quantities. Our own passes have moved and shared what can be; those
+of LLVM for loops, without widening them, make little faster. Endless recursion needs no more stack than at its first
+level: it ends when it is interrupted, not before.
+"""
 VAST = Pipeline(speed=0, vectorize=False)
 """For modules with a function so long that passes of LLVM whose time grows with the square of it would never end: those
 of this pipeline, and of code generation for it, take time in proportion. Nothing is fused, widened or inlined."""
@@ -68,6 +86,10 @@ take five times as long, in the selection of instructions."""
 FUNCTION_LIMIT = 25_000
 """Instructions of a function up to which it is optimised (2 seconds); from there on a few passes (combining
 instructions, threading jumps) are slower than linear."""
+
+
+LONG_MODULE = 3_000
+"""Lines of a module up to which what runs once gets all passes, which take a quarter of a second."""
 
 
 @cache
@@ -154,14 +176,17 @@ def _parsed(text: str) -> Iterator[ModuleRef]:
             yield module
 
 
-def _optimize(module: ModuleRef, pipeline: Pipeline, machine: TargetMachine) -> None:
+def _optimize(module: ModuleRef, pipeline: Pipeline, machine: TargetMachine, few: Sequence[str]) -> None:
+    """Runs the passes of a pipeline, or only `few`."""
     with llvm.create_pipeline_tuning_options(speed_level=pipeline.speed) as options:
         options.loop_vectorization = pipeline.vectorize
         options.loop_interleaving = pipeline.interleave
         options.loop_unrolling = pipeline.vectorize
         options.slp_vectorization = False
         with llvm.create_pass_builder(machine, options) as builder:
-            passes = builder.getModulePassManager()
+            passes = llvm.create_new_module_pass_manager() if few else builder.getModulePassManager()
+            for name in few:
+                getattr(passes, f"add_{name}_pass")()
             try:
                 passes.run(module, builder)
             finally:
@@ -181,7 +206,7 @@ def _optimized(
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         between()
-        _optimize(module, pipeline, machine)
+        _optimize(module, pipeline, machine, pipeline.if_long if text.count("\n") > LONG_MODULE else ())
         between()
         yield machine, module
 

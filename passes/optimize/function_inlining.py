@@ -17,7 +17,7 @@ What stays a call, with a remark:
 
 * recursive functions, direct or mutual, and functions that are declared but not defined;
 * a function of more than `limit` ops that is called from several places, and what goes beyond `budget`, the number of
-  ops that the program may grow by (half of what it has, and at least 1000): lowering writes such bodies in place, too;
+  ops that the program may grow by: lowering writes such bodies in place, too;
 * calls in data and parameters, whose blocks hold no statements, and those that sizes of output variables come from:
   they are evaluated apart from their block.
 
@@ -50,7 +50,7 @@ from ulam.passes.variable_form import FreshNames, assign, declare, erase_unused,
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 _WITHOUT_STATEMENTS = ("data", "parameters")
-_LEAST_BUDGET = 1_000
+_BUDGET = 1_000
 _REREAD_DISTANCE = 256  # ops between a variable's read and the call that are looked at for assignments
 
 Bits = list[int]
@@ -61,14 +61,14 @@ Bits = list[int]
 class FunctionInlining(ModulePass):
     """Puts the bodies of the user's functions in the place of calls.
 
-    `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by.
-    Without a budget: half as many as the program has itself, so that what follows takes time in proportion to it.
+    `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by. It does not
+    grow with the program: what is gained in a long one is little beside what all that follows takes for its copies.
     """
 
     name = "function-inlining"
 
     limit: int = 200
-    budget: int | None = None
+    budget: int = _BUDGET
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in op.body.block.ops:
@@ -148,7 +148,7 @@ def _size(block: Block) -> int:
 class _Program:
     """The functions of a program, and which of them are inlined."""
 
-    def __init__(self, program: stan.ProgramOp, limit: int, budget: int | None) -> None:
+    def __init__(self, program: stan.ProgramOp, limit: int, budget: int) -> None:
         self.limit = limit
         ops = list(program.body.block.ops)
         functions = {op.sym_name.data: op for op in ops if isinstance(op, stan.FuncOp)}
@@ -159,9 +159,6 @@ class _Program:
         self._templates: dict[str, _Template] = {}
         self._sizes: dict[str, int] = {}
         self.left: dict[str, None] = {}  # functions that are called or passed on after inlining
-        if budget is None:
-            bodies = (*(f.body for f in self.functions.values() if f.body.blocks), *(b.body for b in self.blocks))
-            budget = max(_LEAST_BUDGET, sum(_size(body.block) for body in bodies) // 2)
         self.budget = budget
 
     def run(self) -> None:

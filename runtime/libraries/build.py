@@ -122,7 +122,7 @@ def _external(
 
     symbols, files = Externals(functions).c_functions(code.values())
     held_object = held(
-        lambda: jit.compile_object(trampolines(symbols), jit.ONCE, checkpoint, processor=options.target)
+        lambda: jit.compile_object(trampolines(symbols), jit.SCALAR, checkpoint, processor=options.target)
     )
     return {"external": held_object}, [Path(file) for file in files]
 
@@ -152,4 +152,4 @@ def _tables(compiler: CachedCompiler | Compiler, options: CompileOptions, units:
     for name in units:
         tables.fill(name, compiler.compiled(name), {})
     text = llvm_module(tables)
-    return jit.compile_object(text, jit.ONCE, checkpoint, processor=options.target)
+    return jit.compile_object(text, jit.SCALAR, checkpoint, processor=options.target)

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.emit import primitives
+from ulam.emit import jit, primitives
 from ulam.runtime._calls import owned
 from ulam.runtime.c_library import library
 from ulam.runtime.interrupts import Limit, checkpoint, held, stoppable
@@ -40,6 +40,12 @@ RECURSIVE = """
 functions { void f(real x) { f(x * 0.5); } }
 parameters { real x; }
 model { f(x); x ~ normal(0, 1); }
+"""
+RECURSIVE_ONCE = """
+functions { void f(real x) { f(x * 0.5); } }
+parameters { real x; }
+model { x ~ normal(0, 1); }
+generated quantities { f(x); }
 """
 ENDLESS_DATA = """
 data { real y; }
@@ -136,6 +142,13 @@ def test_endless_programs_are_interrupted(program: str, level: int) -> None:
     model = ulam.StanModel(program, opt_level=level)
     raised(lambda: model.log_density(at(0.3)))
     raised(lambda: model.log_density_gradient(at(0.3)))
+
+
+@pytest.mark.parametrize("long_module", [0, jit.LONG_MODULE])
+def test_endless_recursion_in_what_runs_once_is_interrupted(long_module: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "LONG_MODULE", long_module)
+    model = ulam.StanModel(RECURSIVE_ONCE, opt_level=0, cache=False)
+    raised(lambda: model.param_constrain(at(0.3), include_gq=True, rng=model.new_rng(1)))
 
 
 def test_kernels_are_interrupted_and_the_context_is_as_it_was() -> None:

@@ -54,7 +54,7 @@ class _Loaded:
         self.failed = module.failed
         self.sites = [ErrorSite.from_metadata(asdict(site)) for site in module.sites]
         text = emit_module(module.module, EmitOptions(0, jit.host().fused, inline_math=False, unit="trace"))
-        self._object = load_object(jit.compile_object(text, jit.ONCE), externals)
+        self._object = load_object(jit.compile_object(text, jit.SCALAR), externals)
         self._entries: dict[str, int] = {}
 
     def entry(self, symbol: str) -> int:
