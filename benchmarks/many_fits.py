@@ -61,8 +61,8 @@ LEAN = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.int
 @contextmanager
 def cluster(is_lean: bool = False) -> Iterator[Any]:
     """A client of a cluster with two workers of one thread each."""
-    import distributed
-    from dask import config
+    import distributed  # pyright: ignore[reportMissingImports]
+    from dask import config  # pyright: ignore[reportMissingImports]
 
     options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
     with (

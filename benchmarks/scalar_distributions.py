@@ -9,6 +9,7 @@ from typing import Any
 
 import mpmath as mp  # pyright: ignore[reportMissingImports]
 from mpmath import mpf  # pyright: ignore[reportMissingImports]
+from mpmath.calculus.quadrature import GaussLegendre  # pyright: ignore[reportMissingImports]
 from scalar_functions import ROWS, add, always, beta_tails, gamma_tails, log_of, normal_tail, small
 
 __all__ = ["ROWS"]
@@ -286,7 +287,7 @@ add_distribution("beta_binomial", "count total shape shape", beta_binomial_tails
 @lru_cache
 def nodes(precision: int) -> Any:
     """Of the rule of Gauss and Legendre with 192 points."""
-    return mp.calculus.quadrature.GaussLegendre(mp.mp).get_nodes(-1, 1, degree=7, prec=precision)
+    return GaussLegendre(mp.mp).get_nodes(-1, 1, degree=7, prec=precision)
 
 
 def integrals(f: Callable[[Any], Sequence[Any]], places: Sequence[Any]) -> list[Any]:
@@ -305,7 +306,8 @@ def skew_normal_tail(z: Any, a: Any) -> Any:
     the normal's two tails less the other."""
     if a < 0:
         return 2 * normal_tail(z) - skew_normal_tail(z, -a)
-    h, width = -z, mp.sqrt(a * a + 2 * mp.mp.prec / (z * z)) - a
+    precision: Any = mp.mp.prec
+    h, width = -z, mp.sqrt(a * a + 2 * precision / (z * z)) - a
     places = [mpf(0), *(width * mpf(2) ** -k for k in range(14, -1, -1))]
     (integral,) = integrals(lambda d: [mp.exp(-h * h * d * (2 * a + d) / 2) / (1 + (a + d) ** 2)], places)
     return mp.exp(-h * h * (1 + a * a) / 2) * integral / mp.pi

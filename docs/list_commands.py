@@ -12,7 +12,8 @@ from pathlib import Path
 
 from written_parts import main, with_parts
 
-from ulam.tools.options import COMMANDS, OPTIONS, STAN_OPT, flags, help_rows, long_name, told
+from ulam.tools.commands import COMMANDS, STAN_OPT, help_rows
+from ulam.tools.options import OPTIONS, flags, long_name, told
 
 DOCUMENT = Path(__file__).with_name("commands.md")
 SCRIPT = Path(__file__).name

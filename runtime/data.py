@@ -117,7 +117,7 @@ def convert(variable: GlobalVariable, value: Any, is_json: bool) -> Array:
     if variable.element == "int":
         return _as_int(variable, array, value)
     if array.dtype.kind == "c":
-        return np.stack((array.real, array.imag), axis=-1)
+        return np.stack((np.real(array), np.imag(array)), axis=-1)
     return np.array(array, dtype=np.float64)
 
 

@@ -12,7 +12,7 @@ from ulam.frontend.encoding import decoded
 from ulam.runtime import output_files
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import check_writable, is_replaced
-from ulam.tools import options
+from ulam.tools import commands, options
 from ulam.tools.exits import UsageError
 
 STANDARD_INPUT = "<stdin>"
@@ -24,7 +24,7 @@ def checked_files(command: str, values: dict[str, Any]) -> dict[str, Any]:
 
     Raises UsageError for files that exclude each other, OSError for one that cannot be written.
     """
-    asked = [told for told, file in options.files(command, values, written=False) if file == options.STANDARD_STREAM]
+    asked = [told for told, file in commands.files(command, values, written=False) if file == options.STANDARD_STREAM]
     if len(asked) > 1:
         raise UsageError(f"standard input can be read once, and {' and '.join(asked)} are -")
     values = {name: _output(name, value) for name, value in values.items()}
@@ -39,11 +39,11 @@ def check_outputs(command: str, values: dict[str, Any]) -> None:
     """Whether each file can be written, and is no input and no other output; one at most is standard output."""
     if values.get("no_output"):
         values = values | {"output": None}
-    outputs = list(options.files(command, values, written=True))
+    outputs = list(commands.files(command, values, written=True))
     printed = [told for told, file in outputs if is_standard_output(file)]
     if len(printed) > 1:
         raise UsageError(f"standard output takes one thing, and {' and '.join(printed)} are -")
-    inputs = list(options.files(command, values, written=False))
+    inputs = list(commands.files(command, values, written=False))
     seen: dict[str, str] = {}
     for told, file in outputs:
         if file == options.STANDARD_STREAM:

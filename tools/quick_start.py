@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ulam.tools import options
+from ulam.tools import commands
 
 ABOUT = "Compiles Stan programs to native code and runs them."
 VERSION_HELP = "Show the version."
@@ -35,7 +35,7 @@ def quickly(words: Sequence[str]) -> Callable[[], int] | None:
     """What answers a command line; None: typer."""
     if list(words) == ["--help"]:
         return lambda: _show(general_help(_width()))
-    if len(words) == 2 and words[1] == "--help" and words[0] in options.COMMANDS:
+    if len(words) == 2 and words[1] == "--help" and words[0] in commands.COMMANDS:
         return lambda: _show(command_help(words[0], _width()))
     if len(words) > 1 and words[0] == "check" and all(word and not word.startswith("-") for word in words[1:]):
         values = {"models": [Path(word) for word in words[1:]], "json": None, "include_path": None, "color": "auto"}
@@ -59,17 +59,17 @@ def _show(text: str) -> int:
 
 def general_help(width: int) -> str:
     """What `ulam --help` prints."""
-    room = width - 6 - max(map(len, options.COMMANDS))
-    commands = [(name, shortened(command.help, room)) for name, command in options.COMMANDS.items()]
-    return "".join(_page("ulam", "[OPTIONS] COMMAND [ARGS]...", ABOUT, width, Options=_GENERAL, Commands=commands))
+    room = width - 6 - max(map(len, commands.COMMANDS))
+    rows = [(name, shortened(command.help, room)) for name, command in commands.COMMANDS.items()]
+    return "".join(_page("ulam", "[OPTIONS] COMMAND [ARGS]...", ABOUT, width, Options=_GENERAL, Commands=rows))
 
 
 def command_help(name: str, width: int) -> str:
     """What `ulam NAME --help` prints."""
-    arguments, rows = options.help_rows(name)
+    arguments, rows = commands.help_rows(name)
     usage = " ".join(["[OPTIONS]", *(written for written, _ in arguments)])
     rows = [*rows, COMMAND_HELP]
-    return "".join(_page(f"ulam {name}", usage, options.COMMANDS[name].help, width, Arguments=arguments, Options=rows))
+    return "".join(_page(f"ulam {name}", usage, commands.COMMANDS[name].help, width, Arguments=arguments, Options=rows))
 
 
 def shortened(text: str, room: int) -> str:
@@ -96,9 +96,7 @@ def _width() -> int:
     return max(min((width or _WIDEST + 2) - 2, _WIDEST), _NARROWEST)
 
 
-def _page(
-    command: str, usage: str, about: str, width: int, **sections: Sequence[tuple[str, str]]
-) -> Iterator[str]:
+def _page(command: str, usage: str, about: str, width: int, **sections: Sequence[tuple[str, str]]) -> Iterator[str]:
     begin = f"Usage: {command} "
     indent = " " * len(begin)
     if len(begin) + _LEAST_USAGE > width:

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
-from ulam.tools import options
+from ulam.tools import commands, options
 from ulam.tools.exits import (
     EXIT_FAILURE,
     EXIT_INTERRUPTED,
@@ -26,7 +26,7 @@ def execute(name: str, values: dict[str, Any]) -> int:
     from ulam.tools.files import checked_files, is_standard_output
     from ulam.tools.messages import warnings_told
 
-    if wrong := options.wrong_choice(name, values):
+    if wrong := commands.wrong_choice(name, values):
         raise UsageError(wrong)
     _check_passes(values)
     if external := values.pop("external", None):
@@ -38,15 +38,15 @@ def execute(name: str, values: dict[str, Any]) -> int:
         raise UsageError(f"--time-limit: give a positive number of seconds, found {limit:g}")
     compile_notice.shown_on = sys.stderr if terminal.is_animated(sys.stderr) else None
     values = checked_files(name, values)
-    printed = [file for _, file in options.files(name, values, written=True) if is_standard_output(file)]
-    taken = printed or (options.COMMANDS[name].is_for_programs and values.get("output") is None)
-    module, _, kind = options.COMMANDS[name].runs.partition(":")
+    printed = [file for _, file in commands.files(name, values, written=True) if is_standard_output(file)]
+    taken = printed or (commands.COMMANDS[name].is_for_programs and values.get("output") is None)
+    module, _, kind = commands.COMMANDS[name].runs.partition(":")
 
     def run() -> int:
         with warnings_told(), terminal.programs_print_to(sys.stderr) if taken else nullcontext():
             return getattr(import_module(f"ulam.tools.{module}"), kind)(**values).run()
 
-    if "time_limit" not in options.COMMANDS[name].names():
+    if "time_limit" not in commands.COMMANDS[name].names():
         return run()
     from ulam.runtime.interrupts import as_command
 

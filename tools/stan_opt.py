@@ -20,6 +20,7 @@ from ulam.runtime import terminal
 from ulam.runtime.errors import Interrupted
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.output_files import check_writable, write_text
+from ulam.tools.commands import EMPTY_NAME, STAN_OPT, with_values
 from ulam.tools.exits import (
     EXIT_FAILURE,
     EXIT_OK,
@@ -33,7 +34,7 @@ from ulam.tools.exits import (
 )
 from ulam.tools.files import overwritten
 from ulam.tools.messages import show, tell
-from ulam.tools.options import EMPTY_NAME, OPTIONS, STAN_OPT, STANDARD_STREAM, flags, long_name, told, with_values
+from ulam.tools.options import OPTIONS, STANDARD_STREAM, flags, long_name, told
 
 if TYPE_CHECKING:
     from xdsl.context import Context

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from ulam.tools import options
+from ulam.tools import commands, options
 from ulam.tools.exits import EXIT_INTERRUPTED, EXIT_OK, UsageError, interrupted
 from ulam.tools.quick_start import ABOUT, COMMAND_HELP, VERSION_HELP
 from ulam.tools.running import ended, execute
@@ -39,10 +39,10 @@ class TableCommand(TyperCommand):
     """A command whose usage and help are those of the tables."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["[OPTIONS]", *(written for written, _ in options.help_rows(self.name or "")[0])]
+        return ["[OPTIONS]", *(written for written, _ in commands.help_rows(self.name or "")[0])]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        arguments, rows = options.help_rows(self.name or "")
+        arguments, rows = commands.help_rows(self.name or "")
         for title, entries in (("Arguments", arguments), ("Options", [*rows, COMMAND_HELP])):
             if entries:
                 with formatter.section(title):
@@ -63,7 +63,7 @@ def _parameter(name: str, command: str) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _register(name: str, command: options.Command) -> None:
+def _register(name: str, command: commands.Command) -> None:
     def run(**values: Any) -> Callable[[], int]:
         return partial(execute, name, values)  # for `main`: typer would make a bare status of an interrupt
 
@@ -76,7 +76,7 @@ def _register(name: str, command: options.Command) -> None:
     app.command(name, cls=TableCommand, help=command.help, context_settings=settings)(run)
 
 
-for _name, _command in options.COMMANDS.items():
+for _name, _command in commands.COMMANDS.items():
     _register(_name, _command)
 
 
@@ -88,9 +88,7 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(  # pyright: ignore[reportUnusedFunction]
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help=VERSION_HELP)
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help=VERSION_HELP)] = False,
 ) -> None:
     pass
 
@@ -103,8 +101,8 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
     given = sys.argv[1:] if argv is None else argv
 
     def run() -> int:
-        words = list(options.with_values(given))
-        if wrong := options.empty_name(words):
+        words = list(commands.with_values(given))
+        if wrong := commands.empty_name(words):
             raise UsageError(wrong)
         found = app(args=words, prog_name="ulam", standalone_mode=False)
         if found == EXIT_INTERRUPTED:  # of typer itself, which says nothing
@@ -119,7 +117,7 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
         if show is None or not hasattr(error, "exit_code"):
             return False
         show()  # typer's own: wrong usage
-        if told := options.hint(given):
+        if told := commands.hint(given):
             print(f"Help: {told}", file=sys.stderr)
         return True
 

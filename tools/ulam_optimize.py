@@ -17,11 +17,11 @@ from ulam.runtime.optimizers.result import OptimizationResult
 from ulam.runtime.optimizers.termination import Termination
 from ulam.runtime.results import print_optimization
 from ulam.runtime.terminal import escaped
+from ulam.tools.commands import OPTIMIZER_OPTIONS
 from ulam.tools.exits import EXIT_FAILURE, EXIT_OK, EXIT_TIME_LIMIT, UsageError, interrupted
 from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
 from ulam.tools.model_command import PointCommand, shown_refresh
-from ulam.tools.options import OPTIMIZER_OPTIONS
 
 
 @dataclass(kw_only=True)

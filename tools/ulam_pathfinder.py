@@ -18,11 +18,11 @@ from ulam.runtime.parallel_jobs import default_workers
 from ulam.runtime.results import print_pathfinder
 from ulam.runtime.sampling.pathfinder import PathfinderResult
 from ulam.runtime.terminal import escaped
+from ulam.tools.commands import STOPPING_OPTIONS
 from ulam.tools.exits import EXIT_OK, EXIT_TIME_LIMIT, UsageError, interrupted
 from ulam.tools.files import is_standard_output
 from ulam.tools.messages import tell
 from ulam.tools.model_command import PointCommand, shown_refresh
-from ulam.tools.options import STOPPING_OPTIONS
 
 
 @dataclass(kw_only=True)

@@ -305,8 +305,9 @@ def _begins_blocks(lower: SSAValue, first: int) -> bool:
     owner = lower.owner
     if isinstance(owner, Block):
         loop = owner.parent_op()
-        is_in_blocks = isinstance(loop, scf.ForOp) and constant_integer(loop.step) == _BLOCK
-        return is_in_blocks and lower is owner.args[0] and _begins_blocks(loop.lb, first)
+        if not isinstance(loop, scf.ForOp) or constant_integer(loop.step) != _BLOCK:
+            return False
+        return lower is owner.args[0] and _begins_blocks(loop.lb, first)
     if isinstance(owner, rt.LoadOp):
         return first == 0 and isinstance(owner.buffer.owner, rt.BoundOp)
     return first == 0 and isinstance(owner, arith.MuliOp) and _BLOCK in map(constant_integer, owner.operands)

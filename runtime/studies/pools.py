@@ -131,7 +131,7 @@ def _end_with_parent() -> None:
 def _maker_of_same(executor: Any) -> Callable[[], Any] | None:
     """What makes another pool of processes like a given one; None for other executors."""
     if type(executor).__module__.partition(".")[0] == "loky":
-        import loky
+        import loky  # pyright: ignore[reportMissingImports]
 
         return lambda: loky.get_reusable_executor(max_workers=executor._max_workers)  # pyright: ignore
     if type(executor) is not ProcessPoolExecutor:

@@ -33,7 +33,7 @@ def data_sets(count: int) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Of a cluster that leaves it to the study how often a job runs again whose worker was lost."""
-    from dask import config
+    from dask import config  # pyright: ignore[reportMissingImports]
 
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (

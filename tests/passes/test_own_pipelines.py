@@ -121,7 +121,7 @@ def test_a_pipeline_is_compiled(passes: str) -> None:
 def test_kernels_are_shared_behind_reverse_mode() -> None:
     text = "data { matrix[2, 2] L; } parameters { vector[2] v; } model { target += sum(mdivide_left_tri_low(L, v)); }"
     data, passes = {"L": [[2, 0], [1, 3]]}, "convert-stan-to-loops,reverse-mode,share-kernels"
-    found = [StanModel(text, data, cache=False, **options) for options in ({"passes": passes}, {"opt_level": 0})]
+    found = (StanModel(text, data, cache=False, passes=passes), StanModel(text, data, cache=False, opt_level=0))
     first, second = (model.log_density_gradient(np.array([0.3, 0.4])) for model in found)
     assert first[0] == pytest.approx(second[0]) and first[1] == pytest.approx(second[1])
 

@@ -51,16 +51,18 @@ model {
 def test_the_same_as_written(level: int, data: dict[str, object]) -> None:
     models = [StanModel(PROGRAM, json.dumps(data), opt_level=n) for n in (0, level)]
     for theta in ([0.3, -0.2], [0.0, 1.0], [-2.0, 800.0], [1e200, -800.0]):
-        found: list[object] = []
+        found: list[np.ndarray | str] = []
         for model in models:
             try:
                 with np.errstate(all="ignore"):
-                    found.append(np.append(*reversed(model.log_density_gradient(np.array(theta)))))
+                    value, slope = model.log_density_gradient(np.array(theta))
+                found.append(np.append(slope, value))
             except UlamError as error:
                 found.append(str(error))
-        if isinstance(found[0], str) or isinstance(found[1], str):
-            assert found[0] == found[1]
+        first, second = found
+        if isinstance(first, str) or isinstance(second, str):
+            assert isinstance(first, str) and first == second
         else:
-            known = ~np.isnan(found[0])
-            assert bool(np.isnan(found[0][-1])) == bool(np.isnan(found[1][-1]))
-            np.testing.assert_allclose(found[1][known], found[0][known], rtol=1e-10)
+            known = ~np.isnan(first)
+            assert bool(np.isnan(first[-1])) == bool(np.isnan(second[-1]))
+            np.testing.assert_allclose(second[known], first[known], rtol=1e-10)

@@ -26,7 +26,8 @@ from ulam.runtime.sampling.chain import ChainProgress, quantities_rng
 from ulam.runtime.sampling.chain_csv import chain_path, read_chain
 from ulam.runtime.sampling.sample import _kept_chains
 from ulam.runtime.sampling.settings import SamplingSettings
-from ulam.tools.options import COMMANDS, OPTIONS
+from ulam.tools.commands import COMMANDS
+from ulam.tools.options import OPTIONS
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

@@ -17,7 +17,8 @@ import pytest
 
 from ulam.runtime.model import StanModel
 from ulam.tools import stan_opt, ulam_main
-from ulam.tools.options import COMMANDS, OPTIONS, long_name, told_name
+from ulam.tools.commands import COMMANDS
+from ulam.tools.options import OPTIONS, long_name, told_name
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 Capture = pytest.CaptureFixture[str]

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from ulam.tools import options, stan_opt, ulam_main
-from ulam.tools.options import COMMANDS, OPTIONS
+from ulam.tools import commands, options, stan_opt, ulam_main
+from ulam.tools.commands import COMMANDS
+from ulam.tools.options import OPTIONS
 
 Capture = pytest.CaptureFixture[str]
 BUILT: dict[str, Any] = get_command(ulam_main.app).commands  # pyright: ignore[reportAttributeAccessIssue]
@@ -29,7 +30,7 @@ def command_class(command: str) -> Any:
 def test_every_command_is_of_the_table() -> None:
     assert list(BUILT) == list(COMMANDS)
     used = {name for command in COMMANDS.values() for name in command.names()}
-    assert used | set(options.STAN_OPT.names()) == set(OPTIONS), "no row is for nothing"
+    assert used | set(commands.STAN_OPT.names()) == set(OPTIONS), "no row is for nothing"
 
 
 @EACH_COMMAND
@@ -59,7 +60,7 @@ def test_a_name_means_the_same_everywhere() -> None:
         for flag in (flag for flag in options.flags(name) if flag not in OPTIONS[name].old_names):
             for spelling in flag.split("/"):
                 assert owners.setdefault(spelling, name) == name
-    for command in (*COMMANDS.values(), options.STAN_OPT):
+    for command in (*COMMANDS.values(), commands.STAN_OPT):
         spelled = [flag for name in command.names() if not OPTIONS[name].argument for flag in options.flags(name)]
         assert len(set(spelled)) == len(spelled)
     shared = [name for name in OPTIONS if sum(name in command.names() for command in COMMANDS.values()) > 1]
@@ -100,7 +101,7 @@ def test_choices_are_those_of_what_they_choose() -> None:
     assert OPTIONS["columns"].choices == tuple(COLUMNS)
     assert OPTIONS["style"].choices == tuple(STYLES)
     assert set(OPTIONS["auto"].choices) <= set(PROFILING)
-    assert set(options.OPTIMIZER_OPTIONS) == set(algorithm_options("lbfgs"))
+    assert set(commands.OPTIMIZER_OPTIONS) == set(algorithm_options("lbfgs"))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_wrong_usage(command: str, capsys: Capture) -> None:
     ],
 )
 def test_json_alone(given: str, meant: str) -> None:
-    assert list(options.with_values(given.split())) == meant.split()
+    assert list(commands.with_values(given.split())) == meant.split()
 
 
 def test_a_program_is_never_taken_for_an_output(tmp_path: Path, capsys: Capture) -> None:
@@ -152,13 +153,13 @@ def test_a_file_behind_json(capsys: Capture) -> None:
     assert ulam_main.main(["optimize", "m.stan", "--json", "fit.txt"]) == 2
     assert "write --json=fit.txt if that is the file to be written" in capsys.readouterr().err
     for other in (["--json", "fit.json"], ["--json", "-"], ["--json", "--seed", "1"], ["--json=x", "y"]):
-        assert options.hint(["optimize", "m.stan", *other]) == ""
+        assert commands.hint(["optimize", "m.stan", *other]) == ""
 
 
 def test_stan_opt_shares_its_options(capsys: Capture) -> None:
     assert stan_opt.main(["--help"]) == 0
     shown = capsys.readouterr().out
-    for name in (*options.STAN_OPT.options, "color"):
+    for name in (*commands.STAN_OPT.options, "color"):
         assert all(flag in shown for both in options.flags(name) for flag in both.split("/"))
         assert " ".join(options.told(name, "stan-opt").split()[:3]) in " ".join(shown.split())
 

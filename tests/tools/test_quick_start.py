@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ulam.tools import options, quick_start, ulam_main
+from ulam.tools import commands, quick_start, ulam_main
 
 Capture = pytest.CaptureFixture[str]
 
-HELP = [["--help"], *([name, "--help"] for name in options.COMMANDS)]
+HELP = [["--help"], *([name, "--help"] for name in commands.COMMANDS)]
 BAD = "model { target += nothing; }\n"
 
 
@@ -66,7 +66,7 @@ SHOW = "print(status, *(name for name in sys.modules), file=sys.stderr)"
 HEAVY = ("typer", "click", "rich", "numpy", "xdsl", "llvmlite", "platformdirs", "email", "importlib.metadata")
 OF_CHECK = (*HEAVY, "ulam.emit", "ulam.runtime.model", "ulam.passes.optimize", "ulam.dialects.stan")
 OF_HELP = (*OF_CHECK, "dataclasses", "ctypes", "json", "shutil", "ulam.frontend", "ulam.runtime", "ulam.passes")
-OF_VERSION = (*OF_HELP, "pathlib", "textwrap", "ulam.tools.options")
+OF_VERSION = (*OF_HELP, "pathlib", "textwrap", "ulam.tools.options", "ulam.tools.commands")
 
 
 @pytest.mark.parametrize(
