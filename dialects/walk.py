@@ -17,6 +17,9 @@ operand_tuple: Callable[[Operation], tuple[SSAValue, ...]] = attrgetter("_operan
 previous_op: Callable[[Operation], Operation | None] = attrgetter("_prev_op")
 following_op: Callable[[Operation], Operation | None] = attrgetter("_next_op")
 """`prev_op` and `next_op`, which are properties, at half their cost: for what is done to every op."""
+_last_block: Callable[[Region], Block | None] = attrgetter("_last_block")
+_previous_block: Callable[[Block], Block | None] = attrgetter("_prev_block")
+_last_op: Callable[[Block], Operation | None] = attrgetter("_last_op")
 
 
 def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
@@ -33,8 +36,10 @@ def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
         if not op.regions:
             continue
         for region in reversed(op.regions):
-            for block in reversed(region.blocks):
-                inner = block.last_op
+            block = _last_block(region)
+            while block is not None:
+                inner = _last_op(block)
                 while inner is not None:
                     pending.append(inner)
                     inner = previous_op(inner)
+                block = _previous_block(block)

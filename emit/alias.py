@@ -94,7 +94,7 @@ def find_all_roots(functions: Functions, changing_bound: Container[str]) -> dict
     """The roots of all functions: parts (`rt.part`) are called with what is a root, or none, where they were."""
     tables: dict[str, RootTable] = {}
     callers = Counter(
-        name for _, ops in functions.values() for op in ops if isinstance(op, func.CallOp) for name in [_callee(op)]
+        name for _, ops in functions.values() for op in ops if type(op) is func.CallOp for name in [_callee(op)]
     )
     shared = _SharedParts({name for name, (f, _) in functions.items() if rt.PartAttr.marks(f) and callers[name] > 1})
     pending = [name for name, (function, _) in functions.items() if not rt.PartAttr.marks(function)]
@@ -179,7 +179,7 @@ class _RootFinder:
                     self._roots[op.results[0]] = self._of_slot(slot_of(op))
             elif kind is rt.ViewOp:
                 self._same(op.results[0], op.operands[0])
-            elif isinstance(op, func.CallOp) and (part := self._part(op)) is not None:
+            elif type(op) is func.CallOp and (part := self._part(op)) is not None:
                 self._visit_part(op, *part)
             elif kind is rt.KernelOp or kind is func.CallOp:
                 if kind is func.CallOp and (name := _callee(op)) in self._shared.names:

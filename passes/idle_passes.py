@@ -106,7 +106,8 @@ def _add_ops(op: Operation, in_loop: int, classes: _Classes, functions: tuple[se
     seen, called = classes[in_loop], functions[in_loop]
     count = 0
     for region in op.regions:
-        for block in region.blocks:
+        block = region.first_block
+        while block is not None:
             inner = block.first_op
             while inner is not None:
                 count += 1
@@ -117,4 +118,5 @@ def _add_ops(op: Operation, in_loop: int, classes: _Classes, functions: tuple[se
                 elif cls.name == "rt.math":
                     called.add(inner.properties["function"].data)  # type: ignore[attr-defined]
                 inner = following_op(inner)
+            block = block.next_block
     return count

@@ -37,7 +37,7 @@ class ReverseModePass(ModulePass):
             reverse_mode(functions[request.function.root_reference.data])
             request.detach()
             request.erase()
-        for independent in [o for o in ops_within(op) if isinstance(o, ad.IndependentOp)]:
+        for independent in [o for o in ops_within(op) if type(o) is ad.IndependentOp]:
             independent.detach()
             independent.erase()
 

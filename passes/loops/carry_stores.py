@@ -48,7 +48,7 @@ def run_on(op: Operation) -> bool:
     """Carries stores in every loop at or below `op`; whether there was one."""
     changed = False
     for function in functions(op):
-        for loop in [inner for inner in ops_within(function) if isinstance(inner, scf.ForOp)]:
+        for loop in [inner for inner in ops_within(function) if type(inner) is scf.ForOp]:
             changed = _carry(loop) or changed
     return changed
 

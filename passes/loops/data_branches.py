@@ -22,9 +22,9 @@ def outermost_loops(block: Block, slices: DataSlices) -> list[scf.ForOp]:
     """The loops of a block, and of branches of which data decide, that stand in no other."""
     found: list[scf.ForOp] = []
     for op in block.ops:
-        if isinstance(op, scf.ForOp):
+        if type(op) is scf.ForOp:
             found.append(op)
-        elif isinstance(op, scf.IfOp) and slices.is_data(op.cond):
+        elif type(op) is scf.IfOp and slices.is_data(op.cond):
             for region in op.regions:
                 if region.blocks:
                     found += outermost_loops(region.block, slices)

@@ -202,7 +202,7 @@ def written_roots(op: Operation) -> set[Root]:
         return {root(operand_tuple(op)[position])}
     if cls is rt.KernelOp or cls is func.CallOp:
         roots: set[Root] = {BOUND} if cls is func.CallOp else set()
-        for operand in op.operands:
+        for operand in operand_tuple(op):
             if isinstance(operand.type, rt.BufferType):
                 roots.add(UNKNOWN if isinstance(operand.type.element, rt.BufferType) else root(operand))
         return roots

@@ -31,7 +31,7 @@ class LazyComparisons(TellingPass):
     name = "lazy-comparisons"
 
     def changes(self, module: ModuleOp) -> bool:
-        branches = [op for op in ops_within(evaluate_of(module, self.name)) if isinstance(op, scf.IfOp)]
+        branches = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.IfOp]
         changed = False
         for branch in reversed(branches):  # inner ones first
             if branch.results and all(result.type == i1 for result in branch.results) and _only_compares(branch):

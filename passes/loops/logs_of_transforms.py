@@ -53,8 +53,8 @@ class LogsOfTransforms(ModulePass):
 def run_on(function: func.FuncOp) -> None:
     """Rewrites a function, operands before their users, and what stands in branches before these."""
     ops = list(ops_within(function))
-    branches = [op for op in ops if isinstance(op, scf.IfOp)]
-    for op in (*(op for op in ops if not isinstance(op, scf.IfOp)), *reversed(branches)):
+    branches = [op for op in ops if type(op) is scf.IfOp]
+    for op in (*(op for op in ops if type(op) is not scf.IfOp), *reversed(branches)):
         rule = _RULES.get(type(op))
         if rule is None or op.parent is None:
             continue

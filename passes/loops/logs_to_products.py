@@ -74,9 +74,9 @@ class LogsToProducts(ModulePass):
 
 def run_on(function: func.FuncOp) -> None:
     """Multiplies where a function adds logarithms to its target."""
-    if any(isinstance(op, ad.TargetOp) for op in ops_within(function)):
+    if any(type(op) is ad.TargetOp for op in ops_within(function)):
         return  # the target is read on the way
-    additions = [op for op in ops_within(function) if isinstance(op, ad.TargetAddOp)]
+    additions = [op for op in ops_within(function) if type(op) is ad.TargetAddOp]
     multiplying = _Multiplying(function)
     for addition in additions:
         multiplying.consider(addition)

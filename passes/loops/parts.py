@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FunctionType, StringAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.passes.analysis.nesting import terminator
 
 COPIED = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp, rt.StringOp, rt.NullOp)
@@ -49,7 +49,7 @@ def bring_in(region: Region, free: Sequence[SSAValue], passed: Sequence[SSAValue
             body.insert_op_before(copy, first)
             known[value] = copy.results[0]
     for op in ops_within(region):
-        for n, operand in enumerate(op.operands):
+        for n, operand in enumerate(operand_tuple(op)):
             if (inside := known.get(operand)) is not None:
                 op.operands[n] = inside
 

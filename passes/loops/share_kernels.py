@@ -56,7 +56,7 @@ def _is_determined(op: Operation) -> bool:
 
     Pullbacks, which add to what they write, are no rows of the table.
     """
-    if not isinstance(op, rt.KernelOp) or op.res is not None:
+    if type(op) is not rt.KernelOp or op.res is not None:
         return False
     kernel = KERNELS.get(op.function.data)
     return kernel is not None and not kernel.effects
@@ -85,10 +85,10 @@ def _parts(op: rt.KernelOp) -> tuple[list[SSAValue], dict[str, SSAValue]]:
 
 def _writes(op: Operation) -> set[Root]:
     """Roots of what an op writes, but for its regions: of kernels, their results."""
-    if isinstance(op, rt.KernelOp) and op.function.data in KERNELS:
+    if type(op) is rt.KernelOp and op.function.data in KERNELS:
         kinds = KERNELS[op.function.data].parameters
         return {root(a) for p, a in zip(kinds, op.operands, strict=True) if p.kind in ("out", "kept")}
-    if isinstance(op, ad.IndependentOp):  # at the beginning: nothing that is computed
+    if type(op) is ad.IndependentOp:  # at the beginning: nothing that is computed
         return set()
     return written_roots(op)
 
@@ -110,8 +110,8 @@ class _Sharing:
         while op is not None:
             following = op.next_op
             if op.regions:
-                written = set(_all_writes(op))
-                self._forget(known, written)
+                if known:
+                    self._forget(known, set(_all_writes(op)))
                 for region in op.regions:
                     for inner in region.blocks:
                         self.block(inner, dict(known))
@@ -120,7 +120,7 @@ class _Sharing:
             elif _is_determined(op):
                 assert isinstance(op, rt.KernelOp)
                 self._kernel(op, known)
-            else:
+            elif known:
                 self._forget(known, _writes(op))
             op = following
 

@@ -56,7 +56,7 @@ class SparseDesigns(TellingPass):
             return False
         slices = DataSlices()
         products: list[Product] = []
-        for columns in [op for op in ops_within(top) if isinstance(op, scf.ForOp)]:
+        for columns in [op for op in ops_within(top) if type(op) is scf.ForOp]:
             try:
                 product = Product.of(columns, top, slices)
             except NoProduct as why:

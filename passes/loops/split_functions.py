@@ -156,7 +156,8 @@ def _without_shared_buffers(outer: Block, ops: Sequence[Operation]) -> list[Oper
     may be on the stack.
     """
     inside = set(ops)
-    shared = dict.fromkeys(op for op in ops if _is_shared(op, outer, inside))
+    has_mark = any(type(op) is rt.MarkOp for op in ops)
+    shared = dict.fromkeys(op for op in ops if _is_shared(op, outer, inside, has_mark))
     left = [op for op in ops if op not in shared]
     for op in shared if left else ():
         assert isinstance(op, rt.AllocOp) and isinstance(op.count.owner, arith.ConstantOp)
@@ -167,11 +168,11 @@ def _without_shared_buffers(outer: Block, ops: Sequence[Operation]) -> list[Oper
     return left
 
 
-def _is_shared(op: Operation, outer: Block, inside: set[Operation]) -> bool:
+def _is_shared(op: Operation, outer: Block, inside: set[Operation], has_mark: bool) -> bool:
     """Whether an op is such an allocation; one that is given back when its iteration ends stays behind its mark."""
     return (
         isinstance(op, rt.AllocOp)
-        and (op.stack is not None or not any(isinstance(other, rt.MarkOp) for other in inside))
+        and (op.stack is not None or not has_mark)
         and isinstance(op.count.owner, arith.ConstantOp)
         and any(ancestor_in(use.operation, outer) not in inside for use in op.res.uses)
     )

@@ -44,7 +44,7 @@ class SplitScatters(ModulePass):
 
 def run_on(op: Operation) -> None:
     """Splits all loops at or below `op` that profit."""
-    for loop in [o for o in ops_within(op) if isinstance(o, scf.ForOp)]:
+    for loop in [o for o in ops_within(op) if type(o) is scf.ForOp]:
         if not rt.LoopAttr.is_cold(loop) and (scatters := _scatters(loop)):
             _split(loop, scatters)
     for inner in ops_within(op):

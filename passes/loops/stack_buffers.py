@@ -45,7 +45,7 @@ class StackBuffers(ModulePass):
 def run_on(op: Operation) -> None:
     """Changes allocations of loop bodies at or below `op` that give their memory back."""
     left = _FRAME_ELEMENTS
-    for release in [inner for inner in ops_within(op) if isinstance(inner, rt.ReleaseOp)]:
+    for release in [inner for inner in ops_within(op) if type(inner) is rt.ReleaseOp]:
         block = release.parent
         assert block is not None
         if not isinstance(block.parent_op(), _LOOPS):

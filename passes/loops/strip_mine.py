@@ -62,7 +62,7 @@ class StripMine(TellingPass):
 def _visit(block: Block, *, may_transpose: bool) -> list[Strips]:
     done: list[Strips] = []
     for op in list(block.ops):
-        if isinstance(op, scf.ForOp) and not rt.LoopAttr.is_cold(op):
+        if type(op) is scf.ForOp and not rt.LoopAttr.is_cold(op):
             if not any(isinstance(inner, SCALAR) for inner in ops_within(op.body.block)):
                 continue
             try:
@@ -119,7 +119,7 @@ def _has_more_ops(nest: scf.ForOp, number: int) -> bool:
 
 def _merge_flags(nest: scf.ForOp) -> None:
     """Lets inner loops go on with the flag of the loop around them: `f | (inner != 0)`, with `inner` from 0."""
-    for loop in [op for op in ops_within(nest.body.block) if isinstance(op, scf.ForOp)]:
+    for loop in [op for op in ops_within(nest.body.block) if type(op) is scf.ForOp]:
         for k, result in enumerate(loop.results):
             if result.type == i64 and constant_integer(loop.iter_args[k]) == 0:
                 _merge_flag(loop, k, result)

@@ -39,7 +39,7 @@ class SumArms(TellingPass):
 def run_on(function: func.FuncOp) -> bool:
     """Takes the sums of all loops of a function out of branches; whether there were any."""
     changed = False
-    for loop in [op for op in ops_within(function) if isinstance(op, scf.ForOp)]:
+    for loop in [op for op in ops_within(function) if type(op) is scf.ForOp]:
         for position, argument in enumerate(tuple(loop.body.block.args[1:])):
             if argument.type == f64 and (chain := chain_of(loop, position)) is not None and _may_move(chain):
                 for link in list(chain):

@@ -48,7 +48,7 @@ def run_on(function: func.FuncOp) -> bool:
     changed = False
     for _ in range(_ROUNDS):
         again = _leave_branches(function)
-        loops = [op for op in ops_within(function) if isinstance(op, scf.ForOp)]
+        loops = [op for op in ops_within(function) if type(op) is scf.ForOp]
         for loop in loops:
             for position, argument in enumerate(tuple(loop.body.block.args[1:])):
                 if argument.type == f64:
@@ -67,7 +67,7 @@ def run_on(function: func.FuncOp) -> bool:
 def _leave_branches(function: func.FuncOp) -> bool:
     """Adds the results of branches in loops to the target in their arms; whether there were any."""
     changed = False
-    pending = [op for op in ops_within(function) if isinstance(op, ad.TargetAddOp)]
+    pending = [op for op in ops_within(function) if type(op) is ad.TargetAddOp]
     while pending:
         addition = pending.pop()
         if enclosing(addition, scf.ForOp) is None or not addition.value.has_one_use():
