@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 
@@ -40,3 +42,8 @@ def terminator(block: Block) -> Operation:
     end = block.last_op
     assert end is not None
     return end
+
+
+def functions_of(module: ModuleOp) -> dict[str, func.FuncOp]:
+    """The functions of a module of lowered units, by name."""
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}

@@ -10,7 +10,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import functions_of, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import RECORD, Derivative, Derivatives
 from ulam.passes.autodiff.frames import ReverseFrame, pop_record
@@ -18,16 +18,21 @@ from ulam.passes.autodiff.sweeps import ReverseMode
 from ulam.passes.rewriting import cloned
 
 
-def write_derivatives(derivatives: Derivatives) -> None:
-    """Writes all that was asked for; drops functions that are not called any more."""
+def write_derivatives(derivatives: Derivatives, module: ModuleOp) -> None:
+    """Writes all that was asked for of the module's functions; drops functions that are not called any more."""
+    functions = functions_of(module)
     while derivatives.pending:
-        _write(derivatives, derivatives.pending.pop())
+        derivative = derivatives.pending.pop()
+        for version in _written(derivatives, derivative, functions[derivative.function]):
+            module.body.block.add_op(version)
+            functions[version.sym_name.data] = version
     if derivatives.known:
-        _drop_unused(derivatives.module)
+        _drop_unused(module)
 
 
-def _write(derivatives: Derivatives, derivative: Derivative) -> None:
-    function = cloned(derivative.function)
+def _written(derivatives: Derivatives, derivative: Derivative, original: func.FuncOp) -> list[func.FuncOp]:
+    """The forward and the reverse version."""
+    function = cloned(original)
     block = function.body.block
     returned = terminator(block)
     buffers = derivative.of_type(returned.operands, derivative.results, scalar=False)
@@ -36,11 +41,11 @@ def _write(derivatives: Derivatives, derivative: Derivative) -> None:
     useful = [returned.operands[n] for n in derivative.results]
     mode = ReverseMode(function, Activity(block, varied, useful), derivatives)
     reverse = _Split(mode, derivative).run()
-    derivatives.module.body.block.add_ops([function, reverse])
+    return [function, reverse]
 
 
 def _drop_unused(module: ModuleOp) -> None:
-    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
+    functions = functions_of(module)
     used: set[str] = set()
     work = [name for name, op in functions.items() if rt.EntryAttr.marks(op)]
     while work:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, f64
+from xdsl.dialects.builtin import SymbolRefAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.library.records import record
@@ -26,7 +26,7 @@ from ulam.passes.builder import BUFFER_REAL
 from ulam.passes.errors import NotSupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ulam.passes.autodiff.sweeps import ReverseMode
 
@@ -38,7 +38,7 @@ RECORD = BUFFER_REAL
 class Derivative:
     """A forward and a reverse version of `function`, for active operands and results by position."""
 
-    function: func.FuncOp
+    function: str
     forward: SymbolRefAttr
     reverse: SymbolRefAttr
     operands: tuple[int, ...]
@@ -58,11 +58,13 @@ class ForwardCall:
 
 
 class Derivatives:
-    """The derivatives of the functions of a module, made when they are asked for."""
+    """The derivatives that are asked for. The functions may be incomplete until these are written.
 
-    def __init__(self, module: ModuleOp) -> None:
-        self.module = module
-        self.functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
+    `names`: of functions that are there, so that no derivative is called so.
+    """
+
+    def __init__(self, names: Collection[str] = ()) -> None:
+        self._names = set(names)
         self.known: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Derivative] = {}
         self.pending: list[Derivative] = []
 
@@ -75,10 +77,13 @@ class Derivatives:
         name = op.callee.root_reference.data
         key = (name, operands, results)
         if (found := self.known.get(key)) is None:
-            number = sum(known[0] == name for known in self.known)
-            suffix = f".{number}" if number else ""
-            forward, reverse = (SymbolRefAttr(f"{name}.{part}{suffix}") for part in ("forward", "reverse"))
-            found = self.known[key] = Derivative(self.functions[name], forward, reverse, operands, results)
+            number = 0
+            while (forward := f"{name}.forward{f'.{number}' if number else ''}") in self._names:
+                number += 1
+            self._names.add(forward)
+            reverse = forward.replace(".forward", ".reverse")
+            symbols = SymbolRefAttr(forward), SymbolRefAttr(reverse)
+            found = self.known[key] = Derivative(name, *symbols, operands, results)
             self.pending.append(found)
         return found
 

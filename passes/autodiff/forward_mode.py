@@ -22,9 +22,8 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import known_constant
-from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import functions_of, terminator
 from ulam.passes.autodiff.tangent_rules import TANGENT
 from ulam.passes.autodiff.variation import Variation, has_tangent_type
 from ulam.passes.builder import BUFFER_REAL, Builder
@@ -38,31 +37,31 @@ class ForwardModePass(ModulePass):
     name = "forward-mode"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = TangentFunctions(op)
+        functions = functions_of(op)
+        tangents = TangentFunctions()
         for request in [o for o in op.body.block.ops if isinstance(o, ad.HessianVectorOp)]:
-            _hessian_vector(functions.functions[request.function.root_reference.data], functions)
+            _hessian_vector(functions[request.function.root_reference.data], tangents)
             request.detach()
             request.erase()
-        functions.write()
+        tangents.write(op)
 
 
-def forward_in_place(block: Block, known: dict[SSAValue, int | float], direction: SSAValue) -> SSAValue:
-    """Makes the last addition of `block` to the target one of its derivative along `direction`; returns this.
+def forward_in_place(
+    block: Block, known: dict[SSAValue, int | float], direction: SSAValue, functions: TangentFunctions
+) -> None:
+    """Makes the last addition of `block` to the target one of its derivative along `direction`.
 
     `block` stands alone, before it becomes part of a function: what it takes from outside is constant. `known`: which
-    of that are numbers. `direction` is one of its independent variables, as the buffer of these.
+    of that are numbers. `direction` is one of its independent variables, as the buffer of these. What it calls gets
+    versions in `functions`, which are to be written when the functions are complete.
     """
     function = func.FuncOp.create(
         properties={"sym_name": StringAttr(""), "function_type": FunctionType.from_lists([], [])},
         regions=[Region(block)],
     )
     independent = next(op for op in block.ops if isinstance(op, ad.IndependentOp))
-    functions = TangentFunctions(ModuleOp([function]))
     mode = ForwardMode(function, Variation(block, (independent.buffer,)), functions, direction)
     mode.builder.known.update(known)
-    for op in ops_within(block):
-        if isinstance(op, func.CallOp) and any(has_tangent_type(r.type) for r in op.results):
-            raise mode.unsupported("a recursive function", op)
     mode.differentiate(block)
     function.body.detach_block(block)
     target = block.last_op
@@ -73,20 +72,14 @@ def forward_in_place(block: Block, known: dict[SSAValue, int | float], direction
         block.insert_op_before(zero, target)
         derivative = zero.result
     target.operands = (derivative,)
-    return derivative
 
 
 @record
 class TangentFunctions:
-    """The functions of a module, and those that are to get a version with tangents: `f` → `f.tangent`."""
+    """Functions that are to get a version with tangents: `f` → `f.tangent`."""
 
-    module: ModuleOp
-    functions: dict[str, func.FuncOp] = field(init=False)
     pending: list[str] = field(default_factory=list[str])
     known: set[str] = field(default_factory=set[str])
-
-    def __post_init__(self) -> None:
-        self.functions = {f.sym_name.data: f for f in self.module.body.block.ops if isinstance(f, func.FuncOp)}
 
     def of(self, name: str) -> SymbolRefAttr:
         """The version of function `name` that takes and returns tangents of all reals, behind the rest."""
@@ -95,14 +88,18 @@ class TangentFunctions:
             self.pending.append(name)
         return SymbolRefAttr(f"{name}.tangent")
 
-    def write(self) -> None:
-        """Writes all that was asked for, and what that asks for."""
+    def write(self, module: ModuleOp) -> None:
+        """Writes all that was asked for of the module's functions, and what that asks for."""
+        functions = functions_of(module)
         while self.pending:
-            name = self.pending.pop()
-            function = cloned(self.functions[name])
-            function.properties["sym_name"] = StringAttr(f"{name}.tangent")
+            name = self.pending.pop(0)  # tangents of a version with tangents are asked for later than that
+            version = f"{name}.tangent"
+            if version in functions:
+                continue
+            function = functions[version] = cloned(functions[name])
+            function.properties["sym_name"] = StringAttr(version)
             _with_tangents(function, self)
-            self.module.body.block.add_op(function)
+            module.body.block.add_op(function)
 
 
 def _hessian_vector(function: func.FuncOp, functions: TangentFunctions) -> None:

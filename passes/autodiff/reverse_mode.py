@@ -17,7 +17,8 @@ from xdsl.passes import ModulePass
 
 from ulam.dialects import ad
 from ulam.dialects.walk import ops_within
-from ulam.passes.autodiff.activity import Activity, is_real
+from ulam.passes.analysis.nesting import functions_of
+from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.called_functions import write_derivatives
 from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.sweeps import ReverseMode
@@ -32,7 +33,7 @@ class ReverseModePass(ModulePass):
     name = "reverse-mode"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        functions = {f.sym_name.data: f for f in op.body.block.ops if isinstance(f, func.FuncOp)}
+        functions = functions_of(op)
         for request in [o for o in op.body.block.ops if isinstance(o, ad.GradientOp)]:
             reverse_mode(functions[request.function.root_reference.data])
             request.detach()
@@ -49,37 +50,37 @@ def reverse_mode(function: func.FuncOp) -> None:
     """
     module = function.parent_op()
     assert isinstance(module, ModuleOp)
-    derivatives = Derivatives(module)
+    derivatives = Derivatives(functions_of(module))
     independent = next(op for op in function.body.block.ops if isinstance(op, ad.IndependentOp))
     activity = Activity(function.body.block, [independent.buffer])
     ReverseMode(function, activity, derivatives).gradient(independent)
-    write_derivatives(derivatives)
+    write_derivatives(derivatives, module)
 
 
-def reverse_in_place(block: Block, known: dict[SSAValue, int | float]) -> SSAValue | None:
-    """Appends the reverse sweep of what `block` adds to the target; returns where the gradient is then found.
+def reverse_in_place(
+    block: Block, known: dict[SSAValue, int | float], derivatives: Derivatives
+) -> tuple[SSAValue, SSAValue | None]:
+    """Appends the reverse sweep of the number that `block` adds to the target last; returns it, and its gradient.
 
     `block` stands alone, before it becomes part of a function: what it takes from outside is constant. `known`: which
-    of that are numbers. Its additions to the target are gone afterwards. None if the gradient is 0.
+    of that are numbers. The addition to the target is gone afterwards. None if the gradient is 0. What it calls gets
+    `derivatives`, which are to be written when these functions are complete.
     """
     function = func.FuncOp.create(
         properties={"sym_name": StringAttr(""), "function_type": FunctionType.from_lists([], [])},
         regions=[Region(block)],
     )
-    module = ModuleOp([function])
     independent = next(op for op in block.ops if isinstance(op, ad.IndependentOp))
     theta = independent.buffer
-    mode = ReverseMode(function, Activity(block, [theta]), Derivatives(module))
+    mode = ReverseMode(function, Activity(block, [theta]), derivatives)
     mode.builder.known.update(known)
     independent.detach()
     independent.erase()
-    for op in ops_within(block):
-        if isinstance(op, func.CallOp) and any(is_real(r) for r in op.results):
-            mode.unsupported("a recursive function in a function that a solver calls", op)
+    (target,) = (op for op in ops_within(block) if isinstance(op, ad.TargetAddOp))
     mode.sweep()
     mode.builder.finish()
-    for op in [op for op in ops_within(block) if isinstance(op, ad.TargetAddOp)]:
-        op.detach()
-        op.erase()
+    value = target.value  # that of a call is of its forward version by now
+    target.detach()
+    target.erase()
     function.body.detach_block(block)
-    return mode.shadows.of.get(theta)
+    return value, mode.shadows.of.get(theta)

@@ -448,8 +448,8 @@ def _gradient(
         builder.insert(ad.TargetAddOp(value))
     for _ in range(order):
         assert direction is not None
-        value = forward_in_place(block, builder.known, direction)
-    gradient = reverse_in_place(block, builder.known)
+        forward_in_place(block, builder.known, direction, low.outlined.tangents)
+    value, gradient = reverse_in_place(block, builder.known, low.outlined.derivatives)
     for op in list(block.ops):
         op.detach()
         builder.block.add_op(op)

@@ -23,6 +23,8 @@ from ulam.dialects import ad, rt, stan
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.library.statuses import FATAL
+from ulam.passes.autodiff.calls import Derivatives
+from ulam.passes.autodiff.forward_mode import TangentFunctions
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.lowering import CallFrame, Lowering
@@ -109,6 +111,9 @@ class Outlined:
         self.graph = CallGraph(functions)
         self.terms = TargetTerms(functions, whole_terms)
         self.written: list[func.FuncOp] = []
+        self.tangents = TangentFunctions()
+        self.derivatives = Derivatives()
+        """What functions of solvers call, where they are differentiated in place."""
         self._versions: dict[_Key, _Version] = {}
 
     def call(

@@ -24,6 +24,7 @@ from ulam.dialects import ad, rt, stan
 from ulam.dialects.integers import INT_MAX
 from ulam.dialects.walk import ops_within
 from ulam.library.statuses import FATAL
+from ulam.passes.autodiff.called_functions import write_derivatives
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, MOST_SIZE, Builder
 from ulam.passes.complex_types import whole_name
 from ulam.passes.loops.thread_target import target_as_value
@@ -330,6 +331,8 @@ def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = Fal
     functions = _WRITERS[kind.computes](program, sites, kind)
     module = ModuleOp([*functions, *program.outlined.written])
     target_as_value(module)
+    program.outlined.tangents.write(module)
+    write_derivatives(program.outlined.derivatives, module)
     if kind.gradient:
         module.body.block.add_op(ad.GradientOp("evaluate"))
     if kind.hessian:

@@ -225,6 +225,74 @@ def test_gradients(name: str, level: int) -> None:
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
+ADJOINT = (
+    "ode_adjoint_tol_ctl(f, [p[1]]', 0.0, {1.0, 2.0}, 1e-8, [1e-8]', 1e-8, [1e-8]', 1e-8, 1e-8, 100000, 100, 1, 2, 2"
+)
+CURVE = {
+    "called again and again": """
+        real curve(real x, vector v, int n) {
+          return n == 0 ? x + v[1] : curve(x * v[2], 0.9 * v, n - 1) + 0.1 * x^2;
+        }""",
+    "written out": """
+        real curve0(real x, vector v) { return x + v[1]; }
+        real curve1(real x, vector v) { return curve0(x * v[2], 0.9 * v) + 0.1 * x^2; }
+        real curve(real x, vector v, int n) { return curve1(x * v[2], 0.9 * v) + 0.1 * x^2; }""",
+}  # fmt: skip
+SOLVED = {
+    "differential equation": ("vector f(real t, vector y, vector v) { return [curve(y[1], v, 2) - t]'; }",
+                              "sum(ode_{method}(f, [p[1]]', 0.0, {{1.0, 2.0}}, p)[2])"),
+    "algebraic equation": ("vector f(vector y, vector v) { return [curve(y[1], v, 2) - 2]'; }",
+                           "sum(solve_newton(f, [0.5]', p))"),
+    "integral": ("""real f(real x, real xc, array[] real v, data array[] real d, data array[] int k) {
+                      return curve(x, to_vector(v), 2);
+                    }""",
+                 "integrate_1d(f, 0, p[2], {{p[1], p[2]}}, {{0.0}}, {{0}})"),
+    "Laplace approximation": ("""real f(vector z, vector v, real u) {
+                                  return -u * curve(z[1], v, 2)^2 - 0.1 * curve(z[2], v, 2)^4;
+                                }
+                                matrix k(vector v, real u) { return diag_matrix([1, curve(1, v, 2)]'); }""",
+                              "laplace_marginal(f, (p, 1), 2, k, (p, 1))"),
+    "slope": ("""vector f(vector y, vector v) { return [curve(y[1], v, 2) - 2]'; }
+                 vector g(real t, vector y, vector v) { return [y[1] - solve_newton(f, [0.5]', v)[1]]'; }""",
+              "sum(ode_rk45(g, [p[1]]', 0.0, {{1.0}}, p)[1])"),
+}  # fmt: skip
+
+
+LONG = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "level"),
+    [
+        *((name, "rk45", 0) for name in SOLVED),
+        *((name, "rk45", 3) for name in ("algebraic equation", "integral")),
+        *(pytest.param(name, "rk45", 3, marks=LONG) for name in ("differential equation", "Laplace approximation")),
+        *(
+            pytest.param("differential equation", method, level, marks=LONG)
+            for method in ("bdf", "adjoint")
+            for level in (0, 3)
+        ),
+    ],
+)
+def test_functions_of_solvers(name: str, method: str, level: int) -> None:
+    """Differentiated in place, by reverse or by forward mode, they are what they are when they are written out."""
+    function, term = SOLVED[name]
+    term = term.format(method=method)
+    if method == "adjoint":
+        term = term.replace("ode_adjoint(f, [p[1]]', 0.0, {1.0, 2.0}", ADJOINT)
+    found = []
+    for curve in CURVE.values():
+        m = ulam.StanModel(
+            f"functions {{ {curve} {function} }} parameters {{ vector[2] p; }} model {{ target += {term}; }}",
+            opt_level=level, cache=False,
+        )  # fmt: skip
+        theta = np.array([0.3, 0.7])
+        of_second_order = (m.log_density_hessian(theta)[2],) if level == 0 and name in {"integral", "slope"} else ()
+        found.append((*m.log_density_gradient(theta), *of_second_order))
+    for recursive, written in zip(*found, strict=True):
+        np.testing.assert_allclose(recursive, written, rtol=1e-9)
+
+
 def test_gradient_of_deep_recursion() -> None:
     m = model("parameters { real x; } model { target += deep(x, 10000); }")
     x, derivative = 1.0 + 10000, 1.0
