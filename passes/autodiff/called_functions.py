@@ -97,8 +97,8 @@ class _Split:
         return _function(back, derivative.reverse, mode.function)
 
     def _guard(self, back: Block) -> None:
-        guard = next(op for op in self.mode.entry.ops if isinstance(op, rt.StackGuardOp))
-        back.add_op(guard.clone())
+        guards = (op for op in self.mode.entry.ops if isinstance(op, rt.StackGuardOp))
+        back.add_ops(guard.clone() for guard in guards)
 
     def _forward(self, end: Operation, frame: ReverseFrame) -> None:
         """Pushes the record at the end of the forward version, and pops it at the start of the reverse one."""

@@ -65,6 +65,10 @@ def inline(
             return result
         add_value_to_target(low, result)
         return None
+    if closure is None and low.outlined.shared.is_called(function, arguments, autodiff):
+        result = low.outlined.call_shared(low, function, arguments, unnormalized, autodiff)
+        if result is not None:
+            return result
     block = function.body.block
     frame = CallFrame(function, location, unnormalized, to_target=to_target, closure=closure)
     for formal, actual, bit in zip(block.args, arguments, autodiff, strict=True):

@@ -28,6 +28,7 @@ from ulam.passes.autodiff.forward_mode import TangentFunctions
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.lowering import CallFrame, Lowering
+from ulam.passes.to_loops.shared_functions import SharedFunctions
 from ulam.passes.to_loops.target_terms import TargetTerms
 from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
 
@@ -105,7 +106,10 @@ class _Version:
 
 
 class Outlined:
-    """The recursive functions of one unit, written when they are first called; `terms`: calls that may wait."""
+    """The functions of one unit that are called, written then: recursive ones, and `shared` ones of the library.
+
+    `terms`: calls that may wait.
+    """
 
     def __init__(self, functions: dict[str, stan.FuncOp], whole_terms: bool = False) -> None:
         self.graph = CallGraph(functions)
@@ -114,6 +118,7 @@ class Outlined:
         self.tangents = TangentFunctions()
         self.derivatives = Derivatives()
         """What functions of solvers call, where they are differentiated in place."""
+        self.shared = SharedFunctions(functions)
         self._versions: dict[_Key, _Version] = {}
 
     def call(
@@ -140,6 +145,24 @@ class Outlined:
         outputs = function.function_type.outputs.data
         return _from_parts(builder, outputs[0], iter(results)) if outputs else None
 
+    def call_shared(
+        self,
+        low: Lowering,
+        function: stan.FuncOp,
+        arguments: Sequence[Value],
+        unnormalized: bool,
+        autodiff: Sequence[bool],
+    ) -> Value | None:
+        """The same for a function of the library that need not be called; None if it can fail, and is not."""
+        known, written, sites = dict(self._versions), len(self.written), len(low.sites)
+        self._version(low, function, unnormalized and all(f.unnormalized for f in low.frames), autodiff)
+        if len(low.sites) == sites:
+            return self.call(low, function, arguments, unnormalized, autodiff)
+        self.shared.failing.add(function.sym_name.data)
+        del low.sites[sites:], self.written[written:]
+        self._versions = known
+        return None
+
     # ------------------------------------------------------------ writing
 
     def _version(self, low: Lowering, function: stan.FuncOp, unnormalized: bool, autodiff: Sequence[bool]) -> _Version:
@@ -155,7 +178,7 @@ class Outlined:
         adds_target = stan.TargetAddOp in target_ops or takes_jacobian
         number = sum(k.symbol == name for k in self._versions)
         version = _Version(
-            f"user.{name}" + (f".{number}" if number else ""),
+            ("user." if function.library is None else "library.") + name + (f".{number}" if number else ""),
             inputs + [f64] * reads_target + [i1] * takes_jacobian,
             outputs + [f64] * adds_target,
             adds_target,
@@ -183,8 +206,9 @@ class Outlined:
             frame.autodiff[formal] = bit
             _name(value, formal.name_hint)
         inner.frames.append(frame)
-        site = inner.new_site(FATAL, f"function '{function.stan_name.data}' calls itself too often", function.location)
-        builder.insert(rt.StackGuardOp(site))
+        if function.library is None:
+            told = f"function '{function.stan_name.data}' calls itself too often"
+            builder.insert(rt.StackGuardOp(inner.new_site(FATAL, told, function.location)))
         inner.block_ops(body.ops)
         results = [] if frame.result is None else _results(inner, frame.result)
         argument = len(version.inputs) - 1 - version.takes_jacobian if version.reads_target else -1

@@ -1,0 +1,66 @@
+"""Which functions of the library a large program calls, instead of writing them in place once more.
+
+Written in place, a function is optimised together with what is around it; in the hundredth place that is worth less
+than the time that it takes to compile. One that can fail stays in place: the error is told at the program's call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
+from ulam.library.requirements import REQUIREMENTS
+from ulam.passes.to_loops.values import Value
+
+PLACES = 40
+"""So often a function is written in place in a unit; further calls are calls."""
+LARGE = 40
+"""Ops, those of the functions that it calls included, from which a function is worth a call."""
+
+
+class SharedFunctions:
+    """The functions of the library in one unit: how often each has been written in place, and how large it is."""
+
+    def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
+        self._functions = functions
+        self._places: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+        self.failing: set[str] = set()
+        """Those that turned out to have errors of their own."""
+
+    def is_called(self, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool]) -> bool:
+        """Whether the call is to be one. Data alone is left in place, from where it is computed when data are bound."""
+        name = function.sym_name.data
+        if function.library is None or name in self.failing or not any(autodiff):
+            return False
+        if not all(isinstance(argument, SSAValue) for argument in arguments):
+            return False
+        places = self._places[name] = self._places.get(name, 0) + 1
+        return places > PLACES and self._size(name) >= LARGE
+
+    def _size(self, name: str) -> int:
+        """The number of its ops; 0 if it has requirements or callbacks, or if its result is not a number."""
+        if (found := self._sizes.get(name)) is None:
+            found = self._sizes[name] = self._measured(self._functions[name])
+        return found
+
+    def _measured(self, function: stan.FuncOp) -> int:
+        outputs = function.function_type.outputs.data
+        if len(outputs) != 1 or not isinstance(outputs[0], stan.RealType | stan.IntType):
+            return 0
+        size = 0
+        for op in ops_within(function.body):
+            size += 1
+            if not isinstance(op, stan.CallOp):
+                continue
+            if op.callee.data in REQUIREMENTS or op.callback is not None or op.user is not None:
+                return 0
+            if op.definition is not None:
+                inner = self._size(op.definition.data)
+                if not inner:
+                    return 0
+                size += inner
+        return size

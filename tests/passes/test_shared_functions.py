@@ -1,0 +1,84 @@
+"""Functions of the library that a large program calls: what they compute is what they do where they are in place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+import ulam
+from ulam.dialects import rt
+from ulam.passes.to_loops import shared_functions
+from ulam.runtime.externals import register_library
+
+pytestmark = pytest.mark.usefixtures("quick_code")
+
+TIMES = 8
+TERMS = {
+    "wiener": "wiener_lpdf({y} | a + {k}, 0.2, 0.4, b)",
+    "one argument is data": "wiener_lpdf({y} | 1.5, 0.2, 0.4, b + {k})",
+    "wiener of vectors": "wiener_lpdf(y | a + {k}, 0.2, 0.4, b * y)",
+    "student_t_lcdf": "student_t_lcdf({y} | 3 * a, b, {k} + a)",
+    "two of them": "log_modified_bessel_first_kind(a, {y} + {k}) + owens_t(a, b * {y})",
+}
+
+
+def program(term: str) -> str:
+    terms = " ".join(f"target += {term.format(y=f'y[{k % 3 + 1}]', k=0.1 * k)};" for k in range(TIMES))
+    return f"data {{ vector[3] y; }} parameters {{ real<lower=0> a; real b; }} model {{ {terms} }}"
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("name", TERMS)
+def test_values_and_gradients(name: str, level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for places in (2, 10**9):
+        monkeypatch.setattr(shared_functions, "PLACES", places)
+        model = ulam.StanModel(program(TERMS[name]), {"y": [0.7, 1.1, 1.9]}, opt_level=level, cache=False)
+        found.append(model.log_density_gradient([0.4, 0.3]))
+    (value, gradient), (expected, slope) = found
+    assert value == pytest.approx(expected, rel=1e-14)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-12)
+
+
+def test_they_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones are in place; so is a call of data, and of what is small."""
+    monkeypatch.setattr(shared_functions, "PLACES", 2)
+    assert calls("wiener_lpdf({y} | a, 0.2, 0.4, b)", "wiener_log_density") == [TIMES - 2]
+    assert calls("wiener_lpdf({y} | a, 0.2, 0.4, b) + wiener_lpdf({y} | 2, 0.2, b, 0.1)", "wiener_log_density") == [
+        TIMES - 1, TIMES - 1
+    ]  # fmt: skip
+    assert not calls("b * wiener_lpdf({y} | 1.5, 0.2, 0.4, 0.1)", "")
+    assert not calls("owens_t(a, b)", "")
+
+
+def calls(term: str, name: str) -> list[int]:
+    """The number of calls of each version of a function, without those in the functions themselves."""
+    model = ulam.StanModel(program(term), {"y": [0.7, 1.1, 1.9]}, opt_level=0, cache=False)
+    module = model.module("lowered")
+    assert isinstance(module, ModuleOp)
+    entries = [op for op in module.body.block.ops if isinstance(op, func.FuncOp) and rt.EntryAttr.marks(op)]
+    names = [op.callee.root_reference.data for e in entries for op in e.walk() if isinstance(op, func.CallOp)]
+    return sorted(Counter(n for n in names if n.startswith(f"library.{name}") and ".forward" in n).values())
+
+
+def test_what_can_fail_stays_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is at the call in the program."""
+    monkeypatch.setattr(shared_functions, "PLACES", 2)
+    monkeypatch.setattr(shared_functions, "LARGE", 1)
+    (tmp_path / "shares.stan").write_text("real shared(real x, int n, int k) { return exp(x) * (n %/% k); }")
+    register_library("shares", tmp_path)
+    try:
+        body = "\n".join(f"target += shared(a, {n}, k);" for n in range(5))
+        text = f"data {{ int k; }} parameters {{ real a; }} model {{\n{body}\n}}"
+        model = ulam.StanModel(text, {"k": 2}, cache=False)
+        assert model.log_density([0.0]) == 0 + 0 + 1 + 1 + 2
+        assert "@library" not in str(model.module("lowered"))
+        with pytest.raises(ulam.UlamError, match="line 2"):
+            ulam.StanModel(text, {"k": 0}, cache=False).log_density_gradient([0.0])
+    finally:
+        register_library("shares")
