@@ -3,9 +3,8 @@
     python benchmarks/against_stan.py --posteriordb DIR --build-cache DIR [--httpstan DIR] [--only NAME]
         [--target x86-64-v3] [--table] [--results FILE] [--json FILE]
 
-One machine, one run: both sides by turns in one thread, the order swapped from round to round, CPU time of the thread,
-batches of at least 5 ms, the best batch counts, and the point changes from call to call. The log density is without
-constants and with the Jacobian. Each posterior is measured in a process of its own, so that none can stop the rest.
+One machine, one run: both sides by turns, as `gradient_turns.py` says. The log density is without constants and with
+the Jacobian.
 
 `--target x86-64-v3` is as on a processor with AVX2 and without AVX-512, on both sides: g++ has it as `-march`, ulam in
 `ULAM_TARGET_CPU`. With `--results` a run that was stopped goes on.
@@ -19,10 +18,7 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,14 +28,22 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 import processor_levels
+from gradient_turns import (
+    SAME,
+    CompiledSide,
+    JobError,
+    add_result,
+    answer,
+    answer_of,
+    driver,
+    earlier_results,
+    find_points,
+    names_of_table,
+    time_sides,
+)  # fmt: skip
 from posteriordb import Posterior, posteriors
-from stan_reference import HERE, BuildError, ReferenceBuilder, find_httpstan, run
+from stan_reference import BuildError, ReferenceBuilder, find_httpstan
 
-POINTS = 8
-SCALES = (0.5, 0.1, 0.02, 2.0)
-PHASES = 6
-BATCH_SECONDS = 5e-3
-SAME = 1e-8
 NAMED_BELOW = 1.3
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 
@@ -109,74 +113,7 @@ class ReferenceSide:
         return self._time(self._model, points.ctypes.data, len(points), self.dim, calls)
 
 
-class CompiledSide:
-    """The same of ulam: a `StanModel`."""
-
-    def __init__(self, driver: Path, model: Any) -> None:
-        from ulam.runtime.c_library import library
-        from ulam.runtime.native import Context
-
-        self.model = model
-        self.dim = self.model.param_unc_num()
-        self._unit = self.model._program.unit("gradient_propto")
-        self._context = Context()
-        self._run = ctypes.cast(library().ulam_run_gradient, ctypes.c_void_p)
-        pointer, i64 = ctypes.c_void_p, ctypes.c_int64
-        self._time = ctypes.CDLL(str(driver)).compiled_time
-        self._time.restype = ctypes.c_double
-        self._time.argtypes = [pointer] * 5 + [i64] * 3
-
-    def gradient(self, theta: np.ndarray) -> np.ndarray | None:
-        import ulam
-
-        try:
-            value, out = self.model.log_density_gradient(theta)
-        except ulam.UlamError:
-            return None
-        return out if math.isfinite(value) and np.isfinite(out).all() else None
-
-    def seconds(self, points: np.ndarray, calls: int) -> float:
-        context, unit = self._context, self._unit
-        return self._time(
-            self._run, context.address, unit.entry, unit.bound, points.ctypes.data, len(points), self.dim, calls
-        )
-
-
-Side = ReferenceSide | CompiledSide
-
-
-def candidate_points(dim: int) -> Iterator[np.ndarray]:
-    """Groups of points near each other, the first ones away from the origin; a model may refuse the most of them."""
-    index = np.arange(dim)
-    offsets = np.array([np.sin(1.3 * index + 0.9 * k) for k in range(POINTS)]).reshape(POINTS, dim)
-    for scale in SCALES:
-        for phase in range(PHASES):
-            yield scale * (np.sin(1.7 * index + 0.4 + 2.4 * phase) + 0.1 * offsets)
-
-
-def find_points(sides: tuple[Side, Side]) -> tuple[np.ndarray, float]:
-    """Points where both sides have a finite gradient, and the largest difference of the gradients there."""
-    refused: set[str] = set()
-    for points in candidate_points(sides[0].dim):
-        found = [[side.gradient(point) for side in sides] for point in points]
-        missing = {name for pair in found for name, g in zip(("Stan", "ulam"), pair, strict=True) if g is None}
-        if not missing:
-            stan, compiled = np.array(found, dtype=float).swapaxes(0, 1)
-            return points, float(np.max(np.abs(stan - compiled) / np.maximum(1, np.abs(stan)), initial=0))
-        refused |= missing
-    raise ValueError(f"no points with finite gradients on both sides (refused by {' and '.join(sorted(refused))})")
-
-
-def calls_per_batch(side: Side, points: np.ndarray, batch_seconds: float) -> int:
-    calls = 1
-    while (seconds := side.seconds(points, calls)) < batch_seconds:
-        if seconds < 0:
-            raise ValueError("an evaluation fails now that did not before")
-        calls = max(2 * calls, min(100 * calls, int(1.2 * calls * batch_seconds / max(seconds, 1e-9))))
-    return calls
-
-
-def measure(job: dict[str, Any]) -> Measurement:
+def measure(job: dict[str, Any]) -> dict[str, Any]:
     """The work of a process."""
     import ulam
 
@@ -188,34 +125,13 @@ def measure(job: dict[str, Any]) -> Measurement:
     result.dim = compiled.dim
     if stan.dim != compiled.dim:
         raise ValueError(f"{stan.dim} unconstrained parameters in Stan, {compiled.dim} in ulam")
-    points, difference = find_points((stan, compiled))
+    points, differences = find_points({"Stan": stan, "ulam": compiled})
     if not any(variable.constraint in OTHER_TRANSFORM for variable in compiled.model.parameter_variables()):
-        result.difference = difference
-    sides: list[Side] = [stan, compiled]
-    calls = {id(side): calls_per_batch(side, points, BATCH_SECONDS) for side in sides}
-    for _ in range(job["rounds"]):
-        best = {id(side): math.inf for side in sides}
-        for _ in range(job["batches"]):
-            for side in sides:
-                best[id(side)] = min(best[id(side)], side.seconds(points, calls[id(side)]) / calls[id(side)] * 1e9)
-        sides.reverse()
-        result.rounds.append((best[id(stan)], best[id(compiled)]))
+        result.difference = differences["ulam"]
+    result.rounds = [(a, b) for a, b in time_sides((stan, compiled), points, job["rounds"], job["batches"])]
     result.stan_ns = min(a for a, _ in result.rounds)
     result.ulam_ns = min(b for _, b in result.rounds)
-    return result
-
-
-def child(job_file: str) -> int:
-    """Measures the job of a file and writes the result beside it. Text printed by models stays apart from it."""
-    path = Path(job_file)
-    job = json.loads(path.read_text(encoding="utf-8"))
-    try:
-        result = measure(job)
-    except Exception as problem:  # noqa: BLE001 - every failure is a line of the report
-        text = (str(problem).strip().splitlines() or [""])[0]
-        result = Measurement(job["name"], problem=f"{type(problem).__name__}: {text}")
-    path.with_suffix(".result").write_text(json.dumps(asdict(result)), encoding="utf-8")
-    return 0
+    return asdict(result)
 
 
 # ---------------------------------------------------------------------- all of them
@@ -224,29 +140,6 @@ def child(job_file: str) -> int:
 def measurement_of(values: dict[str, Any]) -> Measurement:
     """A measurement as it was written."""
     return Measurement(**{**values, "rounds": [tuple(pair) for pair in values["rounds"]]})
-
-
-def earlier_results(path: Path | None) -> list[Measurement]:
-    """What a run that was stopped has measured."""
-    if path is None or not path.exists():
-        return []
-    return [measurement_of(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def names_of_table() -> frozenset[str]:
-    """The posteriors of the table in docs/performance.md."""
-    text = (HERE.parent / "docs" / "performance.md").read_text(encoding="utf-8")
-    rows = text.partition("| posterior | dim |")[2].partition("\n\n")[0].splitlines()[2:]
-    return frozenset(row.split("|")[1].strip() for row in rows)
-
-
-def driver(folder: Path, compiler: str) -> Path:
-    """The loop that calls ulam's entries, built into `folder`."""
-    sources = [HERE / "compiled_gradient.cpp", HERE / "gradient_loop.hpp"]
-    library = folder / "compiled_gradient.so"
-    if not library.exists() or library.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        run([compiler, "-O2", "-shared", "-fPIC", str(sources[0]), "-o", str(library)], HERE)
-    return library
 
 
 @dataclass
@@ -261,33 +154,19 @@ class Benchmark:
     environment: dict[str, str]
 
     def measured(self, posterior: Posterior, library: Path) -> Measurement:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            (folder / "data.json").write_text(posterior.data, encoding="utf-8")
-            job = {
-                "name": posterior.name,
-                "model": str(posterior.model),
-                "data": str(folder / "data.json"),
-                "library": str(library),
-                "driver": str(driver(self.builder.cache, self.builder.compiler)),
-                "opt_level": self.opt_level,
-                "rounds": self.rounds,
-                "batches": self.batches,
-            }
-            path = folder / "job.json"
-            path.write_text(json.dumps(job), encoding="utf-8")
-            command = [sys.executable, __file__, "--child", str(path)]
-            try:
-                done = subprocess.run(
-                    command, capture_output=True, text=True, timeout=self.timeout, env=self.environment
-                )
-            except subprocess.TimeoutExpired:
-                return Measurement(posterior.name, problem=f"more than {self.timeout:.0f} s")
-            result = path.with_suffix(".result")
-            if not result.exists():
-                lines = done.stderr.strip().splitlines() or ["no message"]
-                return Measurement(posterior.name, problem=f"process ended with {done.returncode}: {lines[-1]}")
-            return measurement_of(json.loads(result.read_text(encoding="utf-8")))
+        job = {
+            "name": posterior.name,
+            "model": str(posterior.model),
+            "library": str(library),
+            "driver": str(driver(self.builder.cache, self.builder.compiler)),
+            "opt_level": self.opt_level,
+            "rounds": self.rounds,
+            "batches": self.batches,
+        }
+        try:
+            return measurement_of(answer_of(__file__, job, posterior.data, self.timeout, self.environment))
+        except JobError as problem:
+            return Measurement(posterior.name, problem=str(problem))
 
     def measurement(self, posterior: Posterior) -> Measurement:
         try:
@@ -369,7 +248,7 @@ def main() -> int:
     benchmark = Benchmark(
         builder, arguments.opt_level, arguments.rounds, arguments.batches, arguments.timeout, environment
     )
-    known = {result.name: result for result in earlier_results(arguments.results)}
+    known = {result["name"]: measurement_of(result) for result in earlier_results(arguments.results)}
     print(f"# Stan: {builder.description}")
     print(f"# {'posterior':60} {'dim':>5} {'Stan ns':>11} {'ulam ns':>11} {'ratio':>8} gradient difference")
     results: list[Measurement] = []
@@ -378,9 +257,7 @@ def main() -> int:
             results.append(known[posterior.name])
         else:
             results.append(benchmark.measurement(posterior))
-            if arguments.results is not None:
-                with arguments.results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(results[-1])) + "\n")
+            add_result(arguments.results, asdict(results[-1]))
         print(results[-1].line(), flush=True)
     print(summary(results))
     if slow := [result for result in results if not result.problem and result.ratio < NAMED_BELOW]:
@@ -393,4 +270,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(child(sys.argv[2]) if sys.argv[1:2] == ["--child"] else main())
+    sys.exit(answer(sys.argv[2], measure) if sys.argv[1:2] == ["--child"] else main())

@@ -1,4 +1,4 @@
-// The timed loop of against_stan.py: both sides run this same code, each in a shared library of its own.
+// The timed loop of gradient_turns.py: all sides run this same code.
 //
 // `Gradient` is one evaluation: `bool operator()(const double *theta, double *gradient, double *value)`.
 #ifndef ULAM_BENCHMARKS_GRADIENT_LOOP_HPP

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from against_stan import BATCH_SECONDS, CompiledSide, calls_per_batch, candidate_points, driver
+from gradient_turns import CompiledSide, candidate_points, driver, time_sides
 from pass_scale import scale_report
 from posteriordb import Posterior, posteriors
 
@@ -154,21 +154,6 @@ def common_points(sides: Sequence[Side]) -> np.ndarray:
         if all(side.gradient(point) is not None for side in sides for point in points):
             return points
     raise ValueError("no points with finite gradients")
-
-
-def time_sides(sides: Sequence[Side], points: np.ndarray, rounds: int, batches: int) -> list[list[float]]:
-    """Nanoseconds per gradient: for each round, the best batch of each side."""
-    calls = [calls_per_batch(side, points, BATCH_SECONDS) for side in sides]
-    order = list(range(len(sides)))
-    found: list[list[float]] = []
-    for _ in range(rounds):
-        best = [math.inf] * len(sides)
-        for _ in range(batches):
-            for n in order:
-                best[n] = min(best[n], sides[n].seconds(points, calls[n]) / calls[n] * 1e9)
-            order.reverse()
-        found.append(best)
-    return found
 
 
 def measure(posterior: Posterior, ways: Sequence[Way], library: Path, rounds: int, batches: int) -> Report:
