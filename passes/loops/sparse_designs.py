@@ -300,7 +300,7 @@ def _are_groups(terms: Sequence[Sequence[SSAValue]], forms: IndexForms, columns:
     return all(
         is_moved(values[0], value, {monomial: k * by for monomial, by in count.items()})
         for values in terms
-        for k, value in enumerate(values)
+        for k, value in enumerate(values[1:], 1)
     )
 
 
