@@ -46,7 +46,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "carry-stores": (*_any("sqrt"), *_any("loop:rt.store")),
     "cancel-inverses": _any("sqrt"),
     "log-sums-to-products": (*_any("log log_sum_exp"), *_any("exp log_sum_exp")),
-    "linear-layouts": (*_any("loop:ad.target_add"), *_any("square")),
+    "linear-layouts": (*_any("loop:ad.target_add loop:arith.addf"), *_any("square loop:arith.mulf")),
     "sparse-designs": (*_any("loop:scf.for"), *_any("loop:arith.mulf")),
     "count-profile-entries": _any("ad.profile_begin"),
     "strip-mine": _any("loop:scf.for loop:rt.alloc"),

@@ -13,15 +13,23 @@ from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer, is_same_integer, known_constant
+from ulam.dialects.scalar_ops import constant_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
+from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, root, viewed, written_buffers, written_roots_within
+from ulam.passes.loops.filled_buffers import (
+    covers,
+    fills_alone,
+    is_behind,
+    loops_around,
+    only_loaded_and_written,
+    same_index,
+)
 
 MOST_TERMS = 200
 """Of one value: what is longer is left alone."""
@@ -44,7 +52,7 @@ class LinearTerm:
     def is_of_one_row(self, rows: tuple[SSAValue, ...]) -> bool:
         """Whether the leaf is another one in each row: whether the key is their variable, or stands for it."""
         key = self.key
-        for variable, stands_for in self.moved if len(rows) == 1 else ():
+        for variable, stands_for in self.moved:
             key = stands_for if key is variable else key
         return key is rows[-1]
 
@@ -68,8 +76,8 @@ class Nest:
     outer: scf.ForOp
     rows: tuple[SSAValue, ...]
     slices: DataSlices
-    fills: dict[scf.ForOp, None] = field(default_factory=dict[scf.ForOp, None])
-    """Loops ahead of the nest whose only purpose may be to fill buffers that it reads."""
+    fills: dict[scf.ForOp, MeansAhead] = field(default_factory=dict[scf.ForOp, "MeansAhead"])
+    """Nests ahead of this one whose only purpose is to fill buffers that it reads."""
     _facts: dict[SSAValue, _Facts | None] = field(default_factory=dict[SSAValue, "_Facts | None"])
     _written: set[object] | None = None
 
@@ -258,116 +266,48 @@ class Nest:
         writers = [use.operation for use in alloc.res.uses if alloc.res in written_buffers(use.operation)]
         if ahead:  # what is read has been stored since
             writers = [op for op in writers if not isinstance(op, rt.FillOp)]
-        if len(writers) != 1 or not _only_loaded_and_written(alloc):
+        if len(writers) != 1 or not only_loaded_and_written(alloc):
             return None
         (writer,) = writers
         added = isinstance(writer, ad.AccumulateOp)
         if not (added and alloc.zero is not None) and not isinstance(writer, rt.StoreOp):
             return None
-        around = _loops_around(writer, alloc.parent)
-        reader = _loops_around(load, self.outer.parent if ahead else alloc.parent)
+        around = loops_around(writer, alloc.parent)
+        reader = loops_around(load, self.outer.parent if ahead else alloc.parent)
         if not around or not reader or (not added and len(around) != 1):
             return None
-        filler, row = around[-1], reader[0]
-        if ahead and (len(around) > 1 or row is not self.outer or not _fills_alone(filler, row)):
+        if ahead and (reader[0] is not self.outer or not fills_alone(around[0], reader[0])):
             return None
-        if not ahead and not _is_behind(row, around[0]):
+        if not ahead and not is_behind(reader[0], around[0]):
             return None
-        index = writer.operands[1] if added else writer.operands[2]
-        if not _covers(filler, row) or constant_integer(filler.step) != 1 or constant_integer(row.step) != 1:
-            return None
-        moved = (filler.body.block.args[0], row.body.block.args[0])
-        if moved[1] not in self.rows or not _same_index(index, load.index, moved):
-            return None
-        if not all(self._has_fixed_bounds(loop) for loop in around[:-1]):
+        filler = around[-1]
+        variable, index = filler.body.block.args[0], writer.operands[1] if added else writer.operands[2]
+        moves = ((variable, loop.body.block.args[0]) for loop in reader if covers(filler, loop))
+        moved = next((pair for pair in moves if pair[1] in self.rows and same_index(index, load.index, pair)), None)
+        if moved is None:
             return None
         value = writer.operands[2] if added else writer.operands[0]
-        outer, rows = (filler, moved[:1]) if ahead else (self.outer, (*self.rows, moved[0]))
+        outer, rows = (around[0], moved[:1]) if ahead else (self.outer, (*self.rows, variable))
         inside = Nest(outer, rows, self.slices)
+        if not all(inside._has_fixed_bounds(loop) for loop in around[:-1]):
+            return None
         terms = inside.terms(value)
         if terms is None or (around[:-1] and any(term.key is not None for term in terms)):
             return None
         if ahead:
-            self.fills |= {**inside.fills, filler: None}
+            fills = {**inside.fills, around[0]: MeansAhead(inside)}
+            self.fills |= {loop: MeansAhead(fill.nest, (*fill.moved, moved)) for loop, fill in fills.items()}
         for loop in reversed(around[:-1]):
             terms = [replace(term, loops=(loop, *term.loops)) for term in terms]
         return [replace(term, moved=(*term.moved, moved)) for term in terms]
 
 
-def _loops_around(op: Operation, block: Block | None) -> list[scf.ForOp]:
-    """The loops between an op and a block, the outermost first; none if there is something else."""
-    found: list[scf.ForOp] = []
-    current = op
-    while current.parent is not block:
-        parent = current.parent_op()
-        if not isinstance(parent, scf.ForOp):
-            return []
-        found.append(parent)
-        current = parent
-    return found[::-1]
+@record(frozen=True)
+class MeansAhead:
+    """A nest that fills a buffer. `moved`: its row's variable and that of the rows that read it, as those of terms."""
 
-
-def _covers(filler: scf.ForOp, row: scf.ForOp) -> bool:
-    """Whether one loop runs for all that another one does."""
-    first, second = constant_integer(filler.lb), constant_integer(row.lb)
-    begins = is_same_integer(filler.lb, row.lb) or (first is not None and second is not None and first <= second)
-    return begins and is_same_integer(filler.ub, row.ub)
-
-
-def _fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
-    """Whether all that a loop does is to store in memory that only another one reads, behind it, in its block or in a
-    branch there; and nothing between them writes to what it reads.
-    """
-    ancestor = None if filler.parent is None else ancestor_in(reader, filler.parent)
-    if filler.results or ancestor is None or not _is_behind(ancestor, filler):
-        return False
-    read: set[object] = set()
-    for op in ops_within(filler):
-        if isinstance(op, rt.LoadOp):
-            read.add(root(op.buffer))
-        elif isinstance(op, rt.StoreOp):
-            alloc = op.buffer.owner
-            users = [use.operation for use in op.buffer.uses if use.operation is not op]
-            if not isinstance(alloc, rt.AllocOp) or alloc.parent is not filler.parent:
-                return False
-            loads = [user for user in users if not (isinstance(user, rt.FillOp) and _is_behind(filler, user))]
-            if not all(isinstance(user, rt.LoadOp) and reader.is_ancestor(user) for user in loads):
-                return False
-        elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
-            return False
-    between = filler.next_op
-    while between is not None and between is not ancestor:
-        written = written_roots_within(between)
-        if UNKNOWN in written or UNKNOWN in read or not written.isdisjoint(read):
-            return False
-        between = between.next_op
-    return True
-
-
-def _is_behind(op: Operation, other: Operation) -> bool:
-    """Whether an op of a block follows another one of it."""
-    following = other.next_op
-    while following is not None and following is not op:
-        following = following.next_op
-    return following is op
-
-
-def _only_loaded_and_written(alloc: rt.AllocOp) -> bool:
-    return all(isinstance(use.operation, (rt.LoadOp, rt.StoreOp, rt.FillOp, ad.AccumulateOp)) for use in alloc.res.uses)
-
-
-def _same_index(one: SSAValue, other: SSAValue, moved: tuple[SSAValue, SSAValue]) -> bool:
-    """Whether two indices are the same function of two variables."""
-    if one is moved[0] or other is moved[1]:
-        return one is moved[0] and other is moved[1]
-    if one is other or is_same_integer(one, other):
-        return True
-    first, second = one.owner, other.owner
-    if isinstance(first, Block) or isinstance(second, Block) or type(first) is not type(second):
-        return False
-    if not isinstance(first, (arith.AddiOp, arith.SubiOp)):
-        return False
-    return all(_same_index(a, b, moved) for a, b in zip(first.operands, second.operands, strict=True))
+    nest: Nest
+    moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
 
 
 def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:

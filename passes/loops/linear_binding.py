@@ -83,14 +83,14 @@ class Binding:
         )
 
     def sums(self) -> list[SSAValue]:
-        """What the data that rows add to the target add up to."""
+        """What the data that rows add up are in all."""
         write, data = self.write_to, self.statement.data
         if not data:
             return []
         copier = Copier(lambda value: block_of(value) is self.top)
         found = write.put(rt.AllocOp(write.whole(len(data)), _REALS, zero=True))
         inside, env = self._inside(copier, write)
-        for n, value in enumerate(data):
+        for n, (value, _) in enumerate(data):
             before = inside.put(rt.LoadOp(found, inside.whole(n)))
             total = inside.real(arith.AddfOp, before, copier.value(value, env, inside))
             inside.before(rt.StoreOp(total, found, inside.whole(n)))

@@ -12,6 +12,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.filled_buffers import is_behind, tests_of
 from ulam.passes.loops.linear_binding import Binding
 from ulam.passes.loops.linear_rows import (
     MOST_STRAIGHT,
@@ -58,41 +59,60 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
         conditions += [write.compare("ogt", scale, 1 / _LARGEST_SCALE), write.compare("olt", scale, _LARGEST_SCALE)]
     ok = write.both(conditions)
     then, otherwise = Block(), Block()
+    gives = [result for nest in nests for result in nest.results]
     branch = scf.IfOp.create(
         operands=[ok],
-        result_types=[result.type for result in loop.results],
+        result_types=[result.type for result in gives],
         regions=[Region(then), Region(otherwise)],
         location=loop.location,
     )
     write.before(branch)
-    for result, new in zip(loop.results, branch.results, strict=True):
+    tests = [test for fill in statement.fills for test in tests_of(fill) or []]
+    for test in tests:
+        if is_behind(loop, test):
+            test.detach()
+            write.before(test)
+    for result, new in zip(gives, branch.results, strict=True):
         replace_uses(result, new)
     loop.detach()
-    otherwise.add_ops([loop, scf.YieldOp.create(operands=list(loop.results))])
+    otherwise.add_ops([loop, scf.YieldOp.create(operands=gives)])
     for fill in statement.fills:
-        buffers = {op.buffer: None for op in ops_within(fill) if isinstance(op, rt.StoreOp)}
-        starts = [use.operation for buffer in buffers for use in buffer.uses if isinstance(use.operation, rt.FillOp)]
-        for op in (*(buffer.owner for buffer in buffers), *starts, fill):
-            assert isinstance(op, Operation)
-            op.detach()
-            otherwise.insert_op_before(op, loop)
+        _move_fill(fill, loop)
     if not any(square.columns.own or square.columns.chosen for square in statement.squares):
         # rows are reduced, or few of them are kept as they are, unless numbers are not finite
         for op in ops_within(loop):
             if isinstance(op, scf.ForOp):
                 rt.LoopAttr.of_kind("cold").put(op)
-    end = scf.YieldOp.create(operands=list(loop.iter_args))
+    end = scf.YieldOp.create()
     then.add_op(end)
     inside = OpWriter(end)
-    for value in statement.constants:
+    sums = {into: inside.put(rt.AllocOp(inside.whole(1), _REALS, zero=True)) for into in statement.sums}
+    for value, into in statement.constants:
         rows = inside.put(arith.SIToFPOp.create(operands=[reduced[0].rows], result_types=[f64]))
         term = inside.real(arith.MulfOp, rows, copier.value(value, {}, inside))
-        inside.before(ad.TargetAddOp(term))
-    for value in data:
-        inside.before(ad.TargetAddOp(value))
+        _add(sums, into, term, inside)
+    for value, (_, into) in zip(data, statement.data, strict=True):
+        _add(sums, into, value, inside)
     for evaluation in evaluations:
-        evaluation.write(inside)
+        evaluation.write(inside, sums)
+    totals = list(loop.iter_args)
+    for into, buffer in sums.items():
+        total = inside.put(rt.LoadOp(buffer, inside.whole(0)))
+        totals[into] = inside.real(arith.AddfOp, totals[into], total, reassociate=True)
+    end.operands = [*totals, *(start for nest in statement.fills for start in nest.iter_args)]
     return written
+
+
+def _move_fill(fill: scf.ForOp, reader: scf.ForOp) -> None:
+    """Puts a nest, and the memory that it fills, in front of the one that reads it."""
+    assert reader.parent is not None
+    stores = [op for op in ops_within(fill) if isinstance(op, (rt.StoreOp, ad.AccumulateOp))]
+    buffers = {op.buffer: None for op in stores if not is_inside(op.buffer, fill)}
+    starts = [use.operation for buffer in buffers for use in buffer.uses if isinstance(use.operation, rt.FillOp)]
+    for op in (*(buffer.owner for buffer in buffers), *starts, fill):
+        assert isinstance(op, Operation)
+        op.detach()
+        reader.parent.insert_op_before(op, reader)
 
 
 def _between(before: Operation | None, behind: Operation) -> Iterator[Operation]:
@@ -104,9 +124,20 @@ def _between(before: Operation | None, behind: Operation) -> Iterator[Operation]
         op = op.next_op
 
 
-def _add_scaled(square: Square, value: SSAValue, copier: Copier, write: OpWriter, *, is_row: bool = False) -> None:
-    """Adds to the target what a row does; or what rows do whose squares add up to a value, in which factors that stand
-    in the square count twice.
+_Sums = dict[int, SSAValue]
+"""Memory of sums that are no additions to the target."""
+
+
+def _add(sums: _Sums, into: int | None, value: SSAValue, write: OpWriter) -> None:
+    """Adds to the target, or to a sum."""
+    write.before(ad.TargetAddOp(value) if into is None else ad.AccumulateOp(sums[into], write.whole(0), value))
+
+
+def _add_scaled(
+    square: Square, value: SSAValue, copier: Copier, write: OpWriter, sums: _Sums, *, is_row: bool = False
+) -> None:
+    """Adds what a row does; or what rows do whose squares add up to a value, in which factors that stand in the square
+    count twice.
     """
     is_squared = is_row
     for op, at in reversed(square.steps):
@@ -120,7 +151,7 @@ def _add_scaled(square: Square, value: SSAValue, copier: Copier, write: OpWriter
                 value if at in (-1, n) else copier.value(operand, {}, write) for n, operand in enumerate(op.operands)
             ]
             value = write.put(applied_to(op, operands))
-    write.before(ad.TargetAddOp(value))
+    _add(sums, square.into, value, write)
 
 
 def _leaf(leaf: Leaf, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
@@ -160,16 +191,16 @@ class _StraightEvaluation:
             total = carry(inside, sum_)
         return write.both([self.reduced.used, write.compare("olt", total, _LARGEST_SQUARES)])
 
-    def write(self, write: OpWriter) -> None:
-        """Adds to the target what rows do."""
+    def write(self, write: OpWriter, sums: _Sums) -> None:
+        """Adds up what rows do."""
         n = len(self._values) + 1
         less = [
             write.real(arith.SubfOp, value, self._shared(n * n + k, write)) for k, value in enumerate(self._values)
         ]  # coefficients, less those that fit best
         if self.square.columns.own:
-            self._write_groups(less, write)
+            self._write_groups(less, write, sums)
         if len(less) > MOST_STRAIGHT:
-            self._write_triangle(less, write)
+            self._write_triangle(less, write, sums)
             return
         total: SSAValue | None = None
         for i in reversed(range(n)):
@@ -179,9 +210,9 @@ class _StraightEvaluation:
                 row = write.real(arith.SubfOp, row, product, reassociate=True)
             total = _plus(total, write.real(arith.MulfOp, row, row), write)
         assert total is not None
-        _add_scaled(self.square, total, self.copier, write)
+        _add_scaled(self.square, total, self.copier, write, sums)
 
-    def _write_triangle(self, less: list[SSAValue], write: OpWriter) -> None:
+    def _write_triangle(self, less: list[SSAValue], write: OpWriter, sums: _Sums) -> None:
         """By loops, which LLVM may write out."""
         n = len(less) + 1
         coefficients = write.put(rt.AllocOp(write.whole(n - 1), _REALS))
@@ -196,7 +227,7 @@ class _StraightEvaluation:
         product = innermost.real(arith.MulfOp, entry, innermost.put(rt.LoadOp(coefficients, k)))
         (before,) = innermost.anchor.operands
         row = carry(innermost, innermost.real(arith.SubfOp, before, product, reassociate=True))
-        _add_scaled(self.square, row, self.copier, inside, is_row=True)
+        _add_scaled(self.square, row, self.copier, inside, sums, is_row=True)
 
     def _group(self, write: OpWriter, start: Sequence[SSAValue] = ()) -> tuple[SSAValue, OpWriter, list[SSAValue]]:
         """A loop over groups: which one it is, a writer inside, its coefficients."""
@@ -206,7 +237,7 @@ class _StraightEvaluation:
         env = {columns.key: inside.put(integer(arith.AddiOp, j, self.reduced.low))}
         return j, inside, [_leaf(leaf, self.copier, env, inside) for leaf in columns.own]
 
-    def _write_groups(self, less: list[SSAValue], write: OpWriter) -> None:
+    def _write_groups(self, less: list[SSAValue], write: OpWriter, sums: _Sums) -> None:
         own, columns = len(self.square.columns.own), len(self.square.columns.own) + len(less) + 1
         j, inside, mine = self._group(write)
         mine = [
@@ -218,7 +249,7 @@ class _StraightEvaluation:
             for q, value in list(enumerate([*mine, *less]))[p:]:
                 product = inside.real(arith.MulfOp, self._of_group(p * columns + q, j, inside), value)
                 row = inside.real(arith.SubfOp, row, product, reassociate=True)
-            _add_scaled(self.square, row, self.copier, inside, is_row=True)
+            _add_scaled(self.square, row, self.copier, inside, sums, is_row=True)
 
     def _of_group(self, number: int, j: SSAValue, write: OpWriter) -> SSAValue:
         """A number of the j-th group."""
@@ -251,10 +282,10 @@ class _KernelEvaluation:
         squares = write.put(rt.LoadOp(self._sums, write.whole(1)))
         return write.both([reduced.used, write.compare("olt", squares, _LARGEST_SQUARES)])
 
-    def write(self, write: OpWriter) -> None:
-        """Adds to the target what rows do."""
+    def write(self, write: OpWriter, sums: _Sums) -> None:
+        """Adds up what rows do."""
         total = write.put(rt.LoadOp(self._sums, write.whole(0)))
-        _add_scaled(self.square, total, self.copier, write)
+        _add_scaled(self.square, total, self.copier, write, sums)
 
     def _shared(self, write: OpWriter) -> SSAValue:
         """The coefficients that are the same in all rows."""

@@ -7,7 +7,8 @@
 The rows are reduced by orthogonal transformations when data are bound (runtime/c/linear_design.c). Coefficients of
 groups, `u[g[n]]`, stay apart: a few rows for each group, the rest of them shared. Where the reduced rows would not be
 fewer, where data are not finite, and for coefficients that are not, or so large that sums could overflow, the loop runs
-as it was. Loops of which something else is needed than such sums are left alone.
+as it was. Loops of which something else is needed than such sums, the target or others, are left alone; nests ahead
+that only fill what they read (`filled_buffers`) run where they do.
 
 Idea: sufficient statistics of a normal linear model, by QR and not by cross products, so that nothing cancels (Golub,
 1965; Lawson and Hanson, 1974).
@@ -15,24 +16,26 @@ Idea: sufficient statistics of a normal linear model, by QR and not by cross pro
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import known_constant, predicate_of
+from ulam.dialects.scalar_ops import known_constant, may_reassociate, predicate_of
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
+from ulam.passes.loops.affine_rows import MeansAhead, LinearTerm, Nest, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums
 from ulam.passes.loops.row_scales import RowScales
+from ulam.passes.loops.sum_chains import chain_of
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
@@ -69,22 +72,27 @@ class LinearLayouts(TellingPass):
 
 
 def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
-    """What a nest adds to the target; why it stays, None if it has no sum of squares."""
-    additions = target_additions(loop)
+    """What a nest adds up; why it stays, None if it has no sum of squares."""
+    additions: list[_Addition] = [_Addition(op, op.value) for op in target_additions(loop)]
+    for position in range(len(loop.results)):
+        additions += carried_additions(loop, position)
     if not additions:
         return None
-    around = _around(additions[0], loop)
+    around = _around(additions[0].op, loop)
     nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices)
     scales = RowScales(nest)
-    addends = [addend for addition in additions for addend in _addends(addition.value, nest)]
-    paths = [(addend, _path(addend, nest, scales)) for addend in addends]
-    if all(path is None for _, path in paths):
+    addends = [(value, addition.into) for addition in additions for value in _addends(addition.value, nest, scales)]
+    paths = [(addend, into, _path(addend, nest, scales)) for addend, into in addends]
+    if all(path is None for _, _, path in paths):
         scales.take_back()
         return None
-    found = _squares(loop, around, nest, scales, paths)
+    found = _squares(loop, around, nest, scales, additions, paths)
     if not isinstance(found, SquareSums):
         scales.take_back()
     return found
+
+
+_Path = tuple[list[tuple[Operation, int]], SSAValue]
 
 
 def _squares(
@@ -92,31 +100,30 @@ def _squares(
     around: list[scf.ForOp],
     nest: Nest,
     scales: RowScales,
-    paths: list[tuple[SSAValue, tuple[list[tuple[Operation, int]], SSAValue] | None]],
+    additions: list[_Addition],
+    paths: list[tuple[SSAValue, int | None, _Path | None]],
 ) -> SquareSums | str | None:
-    """What a nest adds to the target, by its addends with their paths to squares."""
-    additions, slices = target_additions(loop), nest.slices
-    block = additions[0].parent
-    if any(addition.parent is not block for addition in additions) or not around:
-        return "its additions to the target are in several loops"
+    """What a nest adds up, by its addends with their paths to squares."""
+    slices = nest.slices
+    block = additions[0].op.parent
+    if any(addition.op.parent is not block for addition in additions) or not around:
+        return "what it adds up is in several loops"
     if any(not slices.is_data(inner.lb) or not slices.is_data(inner.ub) for inner in around):
         return "how often it runs depends on parameters"
     if (reason := _other_effect(loop)) is not None:
         return reason
-    squares: list[Square] = []
-    constants: list[SSAValue] = []
-    data: list[SSAValue] = []
-    for addend, path in paths:
+    found = SquareSums(loop, around, [], [], [], [], [], scales)
+    for addend, into, path in paths:
         if path is None:
             if nest.is_shared(addend):
-                constants.append(addend)
+                found.constants.append((addend, into))
             elif nest.is_data(addend):
-                data.append(addend)
+                found.data.append((addend, into))
             elif (parts := scales.of_logarithm(addend)) is not None:
-                constants.append(parts[0])
-                data.append(parts[1])
+                found.constants.append((parts[0], into))
+                found.data.append((parts[1], into))
             else:
-                return "it adds something else to the target that rows differ in"
+                return "it adds up something else, too, that rows differ in"
             continue
         steps, residual = path
         terms = nest.terms(residual)
@@ -127,11 +134,42 @@ def _squares(
         columns = LinearColumns.of(terms)
         if isinstance(columns, str):
             return columns
-        squares.append(Square(steps, terms, columns))
-    flags = _Flags(nest, scales, {_identity(term) for square in squares for term in square.terms})
-    if not flags.are_kept(loop):
+        found.squares.append(Square(steps, terms, columns, into))
+    known = {_identity(term) for square in found.squares for term in square.terms}
+    flags = _Flags(nest, scales, known, sums=found.sums)
+    if not flags.are_kept(loop) or not all(flags.of_fill(fill).are_kept(filler) for filler, fill in nest.fills.items()):
         return "its rows check more than whether they are finite"
-    return SquareSums(loop, around, squares, constants, list(nest.fills), list(flags.checked), data, scales)
+    found.fills, found.checked = list(nest.fills), list(flags.checked)
+    return found
+
+
+@record(frozen=True)
+class _Addition:
+    """An op that adds a value: to the target, or to the sum that is a result of the nest."""
+
+    op: Operation
+    value: SSAValue
+    into: int | None = None
+
+
+def carried_additions(loop: scf.ForOp, position: int) -> list[_Addition]:
+    """What a nest adds to a number that it carries; none if it does something else with it, or the order counts."""
+    if loop.results[position].type != f64 or (chain := chain_of(loop, position)) is None:
+        return []
+    found: list[_Addition] = []
+    values: set[SSAValue] = {loop.body.block.args[1 + position]}
+    for op in loop.body.block.ops:
+        if isinstance(op, scf.ForOp):
+            for k, start in enumerate(op.iter_args):
+                if start in values:
+                    values.add(op.results[k])
+                    found += [replace(addition, into=position) for addition in carried_additions(op, k)]
+        elif op in chain:
+            if not isinstance(op, arith.AddfOp) or not may_reassociate(op):
+                return []
+            values.add(op.result)
+            found.append(_Addition(op, op.operands[1 - chain[op]], position))
+    return found
 
 
 def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:
@@ -146,11 +184,12 @@ def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:
     return []
 
 
-def _addends(value: SSAValue, nest: Nest) -> list[SSAValue]:
+def _addends(value: SSAValue, nest: Nest, scales: RowScales) -> list[SSAValue]:
     """What is added up to a value."""
     op = value.owner
-    if isinstance(op, arith.AddfOp) and is_inside(value, nest.outer) and not nest.is_shared(value):
-        return [*_addends(op.lhs, nest), *_addends(op.rhs, nest)]
+    if isinstance(op, arith.AddfOp | arith.SubfOp) and is_inside(value, nest.outer) and not nest.is_shared(value):
+        second = scales.negated(op) if isinstance(op, arith.SubfOp) else op.rhs
+        return [*_addends(op.lhs, nest, scales), *_addends(second, nest, scales)]
     return [value]
 
 
@@ -220,15 +259,27 @@ class _Flags:
     """Whether flags that loops carry stay 0 where all terms are finite, and far from the largest number."""
 
     nest: Nest
-    scales: RowScales
+    scales: RowScales | None
     known: set[LinearTerm]
     checked: dict[LinearTerm, None] = field(default_factory=dict[LinearTerm, None])
     """Other terms of the same coefficients that have to be so, as of means whose rows have weights."""
+    moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
+    """As that of terms: of rows of a nest that stand for those of another one."""
+    sums: Collection[int] = ()
+    """Results of the nest that are sums."""
+
+    def of_fill(self, fill: MeansAhead) -> _Flags:
+        """The same of a nest ahead."""
+        return _Flags(fill.nest, None, self.known, self.checked, fill.moved)
 
     def are_kept(self, loop: scf.ForOp) -> bool:
-        """Whether all that a loop gives are such flags."""
+        """Whether all that a loop gives are such flags, or sums of the nest."""
         results = zip(loop.iter_args, loop.body.block.args[1:], terminator(loop.body.block).operands, strict=True)
-        return all(known_constant(start) == 0 and self._is_kept(end, argument) for start, argument, end in results)
+        is_nest = loop is self.nest.outer
+        return all(
+            (is_nest and n in self.sums) or (known_constant(start) == 0 and self._is_kept(end, argument))
+            for n, (start, argument, end) in enumerate(results)
+        )
 
     def _is_kept(self, value: SSAValue, carried: SSAValue) -> bool:
         if value is carried or known_constant(value) == 0:
@@ -256,7 +307,8 @@ class _Flags:
         if not isinstance(op, arith.CmpfOp):
             return known_constant(condition) == 1
         limit, predicate = known_constant(op.rhs), predicate_of(op)
-        if limit == 0 and predicate in ("ogt", "oge") and self.scales.is_positive(op.lhs):
+        is_above = limit == 0 and predicate in ("ogt", "oge")
+        if is_above and self.scales is not None and self.scales.is_positive(op.lhs):
             return True
         beyond = (limit == _INFINITE and predicate in ("olt", "ole")) or (
             limit == -_INFINITE and predicate in ("ogt", "oge")
@@ -267,7 +319,8 @@ class _Flags:
         terms = self.nest.terms(value)
         if terms is None:
             return False
-        others = [term for each in terms if (term := _identity(each)) not in self.known]
+        terms = [replace(term, negative=False, moved=(*term.moved, *self.moved)) for term in terms]
+        others = [term for term in terms if term not in self.known]
         coefficients = {(term.leaf, term.key, term.loops) for term in self.known}
         if any(term.leaf and (term.leaf, term.key, term.loops) not in coefficients for term in others):
             return False

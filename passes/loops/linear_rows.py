@@ -61,28 +61,38 @@ class LinearColumns:
 
 @record
 class Square:
-    """A multiple of a square that rows add to the target: how it is made of what is squared."""
+    """A multiple of a square that rows add up: how it is made of what is squared."""
 
     steps: list[tuple[Operation, int]]
     terms: list[LinearTerm]
     columns: LinearColumns
+    into: int | None = None
+    """What it is added to: the result of the nest that is a sum, None for the target."""
 
 
 @record
 class SquareSums:
-    """A nest of which nothing is needed but what it adds to the target: squares, and what is the same in all rows."""
+    """A nest of which nothing is needed but sums, of squares, of data and of what is the same in all rows.
+
+    Of `constants` and `data`: with what they are added to, as that of a square.
+    """
 
     loop: scf.ForOp
     around: list[scf.ForOp]
     squares: list[Square]
-    constants: list[SSAValue]
+    constants: list[tuple[SSAValue, int | None]]
     fills: list[scf.ForOp]
-    """Loops ahead that only fill what this one reads: reduced rows need them no more."""
+    """Nests ahead that only fill what this one reads: reduced rows need them no more."""
     checked: list[LinearTerm]
     """What rows check besides what is squared: their data have to be moderate, too."""
-    data: list[SSAValue]
-    """Data that rows add to the target."""
+    data: list[tuple[SSAValue, int | None]]
     scales: RowScales
+
+    @property
+    def sums(self) -> list[int]:
+        """The results that are sums."""
+        every = (*((None, square.into) for square in self.squares), *self.constants, *self.data)
+        return sorted({into for _, into in every if into is not None})
 
     def summary(self) -> str:
         """What becomes of it, for remarks."""

@@ -77,6 +77,11 @@ class RowScales:
             )
         return common, size
 
+    def negated(self, difference: arith.SubfOp) -> SSAValue:
+        """What is subtracted, with the other sign."""
+        op = arith.NegfOp.create(operands=[difference.rhs], result_types=[difference.rhs.type])
+        return self._put(difference.result, op)
+
     def take_back(self) -> None:
         """Erases what has been written."""
         for op in reversed(self._written):
