@@ -15,6 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ class BuildRuntime(build_ext):
 
     def _helpers(self, objects: list[str], place: Path) -> list[str]:
         """The functions that the compiler calls and has in a library of its own, linked into one object."""
-        linker = self.compiler.compiler_so[:1]
+        linker = list(takewhile(lambda word: not word.startswith("-"), self.compiler.compiler_so))  # `ccache gcc`
         library = output_of(*linker, "-print-libgcc-file-name").strip()
         wanted = names("-u", *objects) & names("--defined-only", library)
         if not wanted:

@@ -46,6 +46,8 @@
 #define dense_lu_solve dense_lu_solve_fast
 #define dense_lu_solve_transposed dense_lu_solve_transposed_fast
 #define dense_eigen_symmetric dense_eigen_symmetric_fast
+#define dense_rotate_columns dense_rotate_columns_fast
+#define dense_multiply_symmetric dense_multiply_symmetric_fast
 #endif
 
 /* Hot loops are compiled for several generations of x86; the loader picks. Vectors are written out or element-wise and
@@ -117,6 +119,28 @@ int dense_lu(ulam_context *ctx, int64_t n, number *LU, int64_t *pivots);
 void dense_lu_solve(ulam_context *ctx, int64_t n, int64_t m, const number *LU, const int64_t *pivots, dense_view B);
 void dense_lu_solve_transposed(ulam_context *ctx, int64_t n, int64_t m, const number *LU, const int64_t *pivots,
                                dense_view B);
+
+/* Rotations of some QR steps, in the order of the steps: step t rotates columns k and k + 1, for k from first[t] to last[t] - 1,
+ * by the cosine c[k + t n] and the sine s[k + t n]; beyond, these are 1 and 0. */
+enum { DENSE_STEPS = 32 }; /* an even number */
+typedef struct {
+  int64_t steps, first[DENSE_STEPS], last[DENSE_STEPS];
+  double *c, *s;
+} dense_rotations;
+/* The number of a new step, without rotations yet. */
+static inline int64_t dense_add_step(dense_rotations *rotations, int64_t n) {
+  int64_t step = rotations->steps++;
+  for (int64_t k = 0; k < n; ++k) rotations->c[k + step * n] = 1, rotations->s[k + step * n] = 0;
+  rotations->first[step] = n;
+  rotations->last[step] = 0;
+  return step;
+}
+#ifdef ULAM_FAST
+/* Q := Q times these. */
+void dense_rotate_columns(ulam_context *ctx, int64_t n, dense_rotations *rotations, double *Q);
+/* p := A x for a symmetric A with columns at a distance of `leading`, of which the lower triangle is read. */
+void dense_multiply_symmetric(int64_t n, const double *A, int64_t leading, const double *x, double *p);
+#endif
 
 /* Eigenvalues in ascending order and orthonormal eigenvectors, in V's columns, of the symmetric A. */
 int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n, double *V, double *w);

@@ -6,31 +6,48 @@
 
 #include "dense.h"
 
+/* v := the vector of a reflection I - v v' / half that takes x to a multiple of the first unit vector, which is returned;
+ * half is v'v / 2. Where x is such a multiple, half is 0 and v is not set. v may be x. */
+static double reflection(int64_t n, const double *x, double *v, double *half) {
+  double scale = 0, below = 0, norm2 = 0;
+  for (int64_t i = 0; i < n; ++i) scale = fabs(x[i]) > scale ? fabs(x[i]) : scale;
+  for (int64_t i = 1; i < n; ++i) below = fabs(x[i]) > below ? fabs(x[i]) : below;
+  *half = 0;
+  if (below == 0) return x[0];
+  for (int64_t i = 0; i < n; ++i) {
+    v[i] = x[i] / scale;
+    norm2 += v[i] * v[i];
+  }
+  double norm = v[0] >= 0 ? -sqrt(norm2) : sqrt(norm2);
+  *half = norm2 - v[0] * norm;
+  v[0] -= norm;
+  return scale * norm;
+}
+
+/* From p = A v: q of the reflection's A - v q' - q v', in p's place. */
+static void take_half_along(int64_t n, const double *v, double half, double *p) {
+  double along = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    p[i] /= half;
+    along += p[i] * v[i];
+  }
+  along /= 2 * half;
+  for (int64_t i = 0; i < n; ++i) p[i] -= along * v[i];
+}
+
 /* A := tridiagonal, by reflections; d its diagonal, e[0 .. n-2] beside it; Q the product of the reflections. Only the
- * lower triangle of A is used. `v` and `p` are scratch of length n. */
-ULAM_CLONES static void tridiagonalize(int64_t n, double *A, double *Q, double *d, double *e, double *v, double *p) {
+ * lower triangle of A is used. */
+ULAM_CLONES static void tridiagonalize_by_columns(ulam_context *ctx, int64_t n, double *A, double *Q, double *d, double *e) {
+  char *mark = ctx->arena_cursor;
+  double *v = ulam_doubles(ctx, n), *p = ulam_doubles(ctx, n);
   dense_zero(Q, n * n);
   for (int64_t i = 0; i < n; ++i) Q[i + i * n] = 1;
   for (int64_t k = 0; k + 1 < n; ++k) {
-    double *restrict column = A + k * n;
-    double scale = 0, norm2 = 0;
-    for (int64_t i = k + 1; i < n; ++i) scale = fabs(column[i]) > scale ? fabs(column[i]) : scale;
+    double *restrict column = A + k * n, half;
     d[k] = column[k];
-    e[k] = column[k + 1];
-    int64_t first = k + 2;
-    double below = 0;
-    for (int64_t i = first; i < n; ++i) below = fabs(column[i]) > below ? fabs(column[i]) : below;
-    if (below == 0) continue; /* tridiagonal here already */
-    for (int64_t i = k + 1; i < n; ++i) {
-      v[i] = column[i] / scale;
-      norm2 += v[i] * v[i];
-    }
-    double norm = v[k + 1] >= 0 ? -sqrt(norm2) : sqrt(norm2);
-    e[k] = scale * norm;
-    double half = norm2 - v[k + 1] * norm; /* v'v / 2 of the reflection's vector */
-    v[k + 1] -= norm;
-    /* p = A v / half; A -= v q' + q v' with q = p - (p'v / 2 half) v */
-    for (int64_t i = k + 1; i < n; ++i) p[i] = 0;
+    e[k] = reflection(n - k - 1, column + k + 1, v + k + 1, &half);
+    if (half == 0) continue; /* tridiagonal here already */
+    for (int64_t i = k + 1; i < n; ++i) p[i] = 0; /* A v */
     for (int64_t j = k + 1; j < n; ++j) {
       const double *restrict a = A + j * n;
       double vj = v[j], sum = a[j] * vj;
@@ -38,13 +55,7 @@ ULAM_CLONES static void tridiagonalize(int64_t n, double *A, double *Q, double *
       for (int64_t i = j + 1; i < n; ++i) sum += a[i] * v[i];
       p[j] += sum;
     }
-    double along = 0;
-    for (int64_t i = k + 1; i < n; ++i) {
-      p[i] /= half;
-      along += p[i] * v[i];
-    }
-    along /= 2 * half;
-    for (int64_t i = k + 1; i < n; ++i) p[i] -= along * v[i];
+    take_half_along(n - k - 1, v + k + 1, half, p + k + 1);
     for (int64_t j = k + 1; j < n; ++j) {
       double *restrict a = A + j * n;
       double vj = v[j], qj = p[j];
@@ -66,16 +77,29 @@ ULAM_CLONES static void tridiagonalize(int64_t n, double *A, double *Q, double *
     d[n - 1] = A[n * n - 1];
     e[n - 1] = 0;
   }
+  ulam_release(ctx, mark);
 }
 
+#ifdef ULAM_FAST
+#include "fast/tridiagonal.h"
+#else
+#define tridiagonalize tridiagonalize_by_columns
 /* left := c left - s right, right := s left + c right */
-ULAM_CLONES static void rotate_columns(int64_t n, double *restrict left, double *restrict right, double c, double s) {
+ULAM_CLONES static void rotate(int64_t n, double *restrict left, double *restrict right, double c, double s) {
   for (int64_t k = 0; k < n; ++k) {
     double kept = left[k];
     left[k] = c * kept - s * right[k];
     right[k] = s * kept + c * right[k];
   }
 }
+
+static void dense_rotate_columns(ulam_context *ctx, int64_t n, dense_rotations *rotations, double *Q) {
+  (void)ctx;
+  for (int64_t t = 0; t < rotations->steps; ++t)
+    for (int64_t k = rotations->first[t]; k < rotations->last[t]; ++k)
+      rotate(n, Q + k * n, Q + (k + 1) * n, rotations->c[k + t * n], rotations->s[k + t * n]);
+}
+#endif
 
 /* c and s that rotate (p, q) into (r, 0): c p - s q = r, s p + c q = 0. */
 static void find_rotation(double p, double q, double *c, double *s) {
@@ -96,8 +120,8 @@ static void find_rotation(double p, double q, double *c, double *s) {
   }
 }
 
-/* One implicit QR step on rows first to last of the tridiagonal matrix. */
-static void qr_step(int64_t n, int64_t first, int64_t last, double *d, double *e, double *Q) {
+/* One implicit QR step on rows first to last of the tridiagonal matrix; its rotations are added to the others. */
+static void qr_step(int64_t n, int64_t first, int64_t last, double *d, double *e, dense_rotations *rotations) {
   double half = 0.5 * (d[last - 1] - d[last]), beside = e[last - 1], shift = d[last];
   if (half == 0) {
     shift -= fabs(beside);
@@ -106,9 +130,11 @@ static void qr_step(int64_t n, int64_t first, int64_t last, double *d, double *e
     shift -= beside / (sum / beside);
   }
   double x = d[first] - shift, z = e[first];
-  for (int64_t k = first; k < last && z != 0; ++k) {
-    double c, s;
-    find_rotation(x, z, &c, &s);
+  int64_t k = first, step = dense_add_step(rotations, n);
+  double *cosines = rotations->c + step * n, *sines = rotations->s + step * n;
+  for (; k < last && z != 0; ++k) {
+    find_rotation(x, z, &cosines[k], &sines[k]);
+    double c = cosines[k], s = sines[k];
     double below = s * d[k] + c * e[k], corner = s * e[k] + c * d[k + 1];
     d[k] = c * (c * d[k] - s * e[k]) - s * (c * e[k] - s * d[k + 1]);
     d[k + 1] = s * below + c * corner;
@@ -119,25 +145,33 @@ static void qr_step(int64_t n, int64_t first, int64_t last, double *d, double *e
       z = -s * e[k + 1];
       e[k + 1] *= c;
     }
-    rotate_columns(n, Q + k * n, Q + (k + 1) * n, c, s);
   }
+  rotations->first[step] = first;
+  rotations->last[step] = k;
+}
+
+static int is_small(int64_t i, const double *d, const double *e) {
+  return fabs(e[i]) < DBL_MIN || fabs(e[i]) <= 0.5 * DBL_EPSILON * (fabs(d[i]) + fabs(d[i + 1]));
 }
 
 /* Returns 0 if an eigenvalue does not converge. */
-static int diagonalize(int64_t n, double *Q, double *d, double *e) {
+static int diagonalize(ulam_context *ctx, int64_t n, double *Q, double *d, double *e) {
+  char *mark = ctx->arena_cursor;
+  dense_rotations rotations = {.c = ulam_doubles(ctx, n * DENSE_STEPS), .s = ulam_doubles(ctx, n * DENSE_STEPS)};
   int64_t last = n - 1, steps = 0;
   while (last > 0) {
-    for (int64_t i = 0; i < last; ++i)
-      if (fabs(e[i]) < DBL_MIN || fabs(e[i]) <= 0.5 * DBL_EPSILON * (fabs(d[i]) + fabs(d[i + 1])))
-        e[i] = 0;
-    while (last > 0 && e[last - 1] == 0) --last;
-    if (last <= 0) break;
-    if (++steps > 60 * n) return 0;
+    while (last > 0 && is_small(last - 1, d, e)) --last;
+    if (last <= 0 || ++steps > 60 * n) break;
     int64_t first = last - 1;
-    while (first > 0 && e[first - 1] != 0) --first;
-    qr_step(n, first, last, d, e, Q);
+    while (first > 0 && !is_small(first - 1, d, e)) --first;
+    qr_step(n, first, last, d, e, &rotations);
+    if (rotations.steps < DENSE_STEPS) continue;
+    dense_rotate_columns(ctx, n, &rotations, Q);
+    rotations.steps = 0;
   }
-  return 1;
+  dense_rotate_columns(ctx, n, &rotations, Q);
+  ulam_release(ctx, mark);
+  return last <= 0;
 }
 
 int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n, double *V, double *w) {
@@ -145,12 +179,12 @@ int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double 
     if (!isfinite(A[i])) return ulam_fail(ctx, ULAM_REJECT, "%s: the matrix has an element that is not finite", name);
   char *mark = ctx->arena_cursor;
   double *work = dense_copied(ctx, A, n * n), *e = ulam_doubles(ctx, n), *v = ulam_doubles(ctx, n),
-         *p = ulam_doubles(ctx, n), scale = 0; /* squares neither overflow nor vanish */
+         scale = 0; /* squares neither overflow nor vanish */
   for (int64_t i = 0; i < n * n; ++i) scale = fabs(A[i]) > scale ? fabs(A[i]) : scale;
   if (scale > 0)
     for (int64_t i = 0; i < n * n; ++i) work[i] /= scale;
-  tridiagonalize(n, work, V, w, e, v, p);
-  int converged = diagonalize(n, V, w, e);
+  tridiagonalize(ctx, n, work, V, w, e);
+  int converged = diagonalize(ctx, n, V, w, e);
   for (int64_t i = 0; i < n; ++i) w[i] *= scale;
   for (int64_t i = 0; i < n; ++i) { /* ascending */
     int64_t smallest = i;

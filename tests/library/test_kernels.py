@@ -191,6 +191,33 @@ def test_eigenvectors_have_the_signs_of_stan() -> None:
     close(vectors, expected, 1e-14)
 
 
+@pytest.mark.parametrize("n", [79, 80, 81, 97, 113, 145])
+def test_eigenvectors_at_the_edges_of_blocks(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes at which columns are reduced in blocks, and one more or less, of matrices that need few rotations or many.
+
+    Below, both versions find the same rotations, so that vectors have the same signs; behind, rounding decides some.
+    """
+    full = random(11, n, n)
+    basis = np.linalg.qr(full)[0]
+    parted = full + full.T
+    parted[: n // 2, n // 2 :] = parted[n // 2 :, : n // 2] = 0
+    graded = basis @ np.diag(10.0 ** np.linspace(-12, 3, n)) @ basis.T
+    symmetric = full + full.T
+    for a in (symmetric, parted, (graded + graded.T) / 2, np.ones((n, n)), np.diag(full[0]), 1e-200 * symmetric):
+        _, vectors, values = run("eigendecompose_sym", [a], {"n": n})
+        v, scale = matrix(vectors, n, n), np.abs(a).max()
+        close(values / scale, np.linalg.eigvalsh(a) / scale, 1e-12)
+        close(v.T @ v, np.eye(n), 1e-12)
+        close(a / scale @ v, v * (values / scale), 1e-12)
+    both: list[Any] = []
+    for fast in (False, True):
+        monkeypatch.setattr(kernel_calls, "fast", fast)
+        both.append(matrix(run("eigenvectors_sym", [symmetric], {"n": n})[1], n, n))
+    signs = np.sign(np.sum(both[0] * both[1], axis=0))
+    assert n >= 80 or np.all(signs == 1)
+    close(both[0], both[1] * signs, 1e-9)
+
+
 def test_eigenvalues_of_special_matrices() -> None:
     for a in (np.zeros((4, 4)), np.eye(5), np.diag([3.0, -1.0, 2.0]), np.ones((6, 6)), 1e-200 * np.ones((3, 3))):
         n = len(a)

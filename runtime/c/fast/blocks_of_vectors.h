@@ -27,7 +27,9 @@ enum {
   /* see dense.h */                                                                                                     \
   int ulam_##vectors##_factor_few(int64_t n, const double *A, const double *b, double *L, double *z);                   \
   int ulam_##vectors##_pull_back_terms(int64_t n, const double *L, const double *z, double of_square, double of_logs,   \
-                                       double *A_adj, double *b_adj);
+                                       double *A_adj, double *b_adj);                                                   \
+  void ulam_##vectors##_rotate_columns(ulam_context *ctx, int64_t n, dense_rotations *rotations, double *Q);            \
+  void ulam_##vectors##_multiply_symmetric(int64_t n, const double *A, int64_t leading, const double *x, double *p);
 
 ULAM_BLOCKS(baseline)
 ULAM_BLOCKS(avx2)

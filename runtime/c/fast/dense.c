@@ -45,3 +45,9 @@ int dense_pull_back_few(int64_t n, const double *L, const double *z, double of_s
                         double *b_adj) {
   return CALL(pull_back_terms, n, L, z, of_square, of_logs, A_adj, b_adj);
 }
+void dense_rotate_columns(ulam_context *ctx, int64_t n, dense_rotations *rotations, double *Q) {
+  CALL(rotate_columns, ctx, n, rotations, Q);
+}
+void dense_multiply_symmetric(int64_t n, const double *A, int64_t leading, const double *x, double *p) {
+  CALL(multiply_symmetric, n, A, leading, x, p);
+}
