@@ -49,11 +49,29 @@ real bessel_first_kind_log_asymptotic(real v, real z) {
   return z - 0.5 * log(2 * pi() * z) + log(total);
 }
 
-/* Bessel functions of both kinds, and modified ones, of an integer order. */
-real bessel_first_kind(int v, real z) { return bessel_j(v, z); }
+/* Bessel functions of both kinds, and modified ones, of an integer order. Values that run over are errors, as in Stan. */
+real bessel_first_kind(int v, real z) {
+  require_not_nan(z);
+  return bessel_j(v, z);
+}
 
-real bessel_second_kind(int v, real z) { return bessel_y(v, z); }
+real bessel_second_kind(int v, real z) {
+  if (z <= 0) require_positive(z);
+  real result = bessel_y(v, z);
+  if (is_inf(result)) require_finite(result);
+  return result;
+}
 
-real modified_bessel_first_kind(int v, real z) { return bessel_i(v, z); }
+real modified_bessel_first_kind(int v, real z) {
+  require_not_nan(z);
+  real result = bessel_i(v, z);
+  require_finite(result);
+  return result;
+}
 
-real modified_bessel_second_kind(int v, real z) { return bessel_k(v, z); }
+real modified_bessel_second_kind(int v, real z) {
+  if (z <= 0) require_positive(z);
+  real result = bessel_k(v, z);
+  if (is_inf(result)) require_finite(result);
+  return result;
+}

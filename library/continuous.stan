@@ -206,6 +206,7 @@ real logistic_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 0;
   return -log1p_exp((mu - y) / sigma);
 }
 
@@ -213,6 +214,7 @@ real logistic_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
   return -log1p_exp((y - mu) / sigma);
 }
 
@@ -237,8 +239,11 @@ real gumbel_lccdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
-  return log1m_exp(-exp((mu - y) / beta));
+  return gumbel_log_upper_tail((mu - y) / beta);
 }
+
+/* 0 where it has long rounded to that: exp(z) would run over. */
+real gumbel_log_upper_tail(real z) { return z > 40 ? 0 : log1m_exp(-exp(z)); }
 
 real gumbel_cdf(real y, real mu, real beta) {
   require_not_nan(y);

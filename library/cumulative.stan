@@ -182,6 +182,7 @@ real student_t_lcdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 0;
   return student_t_log_probability((y - mu) / sigma, nu);
 }
 
@@ -190,6 +191,7 @@ real student_t_lccdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
   return student_t_log_probability((mu - y) / sigma, nu);
 }
 

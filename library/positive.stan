@@ -127,6 +127,7 @@ real lognormal_lccdf(real y, real mu, real sigma) {
   require_nonnegative(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == 0) return 0;
   return log_Phi((mu - log(y)) / sigma);
 }
 
@@ -134,6 +135,7 @@ real lognormal_cdf(real y, real mu, real sigma) {
   require_nonnegative(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == 0) return 0;
   return Phi((log(y) - mu) / sigma);
 }
 

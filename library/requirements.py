@@ -121,11 +121,23 @@ PRIMITIVE_REQUIREMENTS: dict[str, tuple[tuple[int, str, tuple[float | ArgumentRe
     ),
     "tgamma": ((0, "require_no_pole", ()),),
     "gamma_p": ((0, "require_positive", ()), (1, "require_nonnegative", ())),
-    "gamma_q": ((0, "require_positive", ()), (1, "require_nonnegative", ())),
+    "gamma_q": ((0, "require_not_nan", ()), (0, "require_positive", ()), (1, "require_nonnegative", ())),
+    "inc_beta": (
+        (0, "require_nonnegative", ()),
+        (0, "require_finite", ()),
+        (1, "require_nonnegative", ()),
+        (1, "require_finite", ()),
+        (2, "require_probability", ()),
+    ),
+    "inv_inc_beta": (
+        (0, "require_positive_finite", ()),
+        (1, "require_positive_finite", ()),
+        (2, "require_probability", ()),
+    ),
 }
 """What Stan demands of the arguments of primitives that a program calls itself: (argument, requirement, its other
 arguments: constants, or the primitive's own by position). Library functions call primitives inside of their domain and
 need no such check."""
 
-NAN_IS_REFUSED = frozenset({"Phi", "inv_Phi", "lambert_w0", "lambert_wm1"})
-"""Primitives that throw for NaN; the others return it."""
+NAN_IS_REFUSED = frozenset({"Phi", "inv_Phi", "lambert_w0", "lambert_wm1", "inc_beta", "inv_inc_beta"})
+"""Primitives that throw for NaN; the others return it, but where a row asks for `require_not_nan`."""

@@ -11,8 +11,8 @@ int int_step(int x) { return x > 0; }
 
 real logit(real u) { return log(u / (1 - u)); }
 
-/* 1 - exp(-exp(x)), accurate where the result is small. */
-real inv_cloglog(real x) { return -expm1(-exp(x)); }
+/* 1 - exp(-exp(x)), accurate where the result is small. Where it has long rounded to 1, exp(x) would run over. */
+real inv_cloglog(real x) { return x > 40 ? 1 : -expm1(-exp(x)); }
 
 real cloglog(real p) { return log(-log1m(p)); }
 
@@ -35,7 +35,11 @@ real std_normal_qf(real p) {
   return inv_Phi(p);
 }
 
-real binary_log_loss(int y, real y_hat) { return y == 1 ? -log(y_hat) : -log1m(y_hat); }
+/* Any y but 0 is an event. */
+real binary_log_loss(int y, real y_hat) {
+  if (y == 0 && y_hat > 1) require_at_most(y_hat, 1.0);
+  return y != 0 ? -log(y_hat) : -log1m(y_hat);
+}
 
 /* The product of x, x - 1, ...: as it is while it has few factors; with more it has long run over, or is 0. */
 int falling_factorial(int x, int n) {
@@ -50,7 +54,9 @@ int falling_factorial(int x, int n) {
 }
 
 real falling_factorial(real x, int n) {
-  if (n < 0 || n > 400) return tgamma(x + 1) / tgamma(x - n + 1);
+  require_not_nan(x);
+  require_nonnegative(n);
+  if (n > 400) return tgamma(x + 1) / tgamma(x - n + 1);
   real result = 1;
   for (i in 1:n) result *= x - (i - 1);
   return result;
@@ -68,7 +74,9 @@ int rising_factorial(int x, int n) {
 }
 
 real rising_factorial(real x, int n) {
-  if (n < 0 || n > 400) return tgamma(x + n) / tgamma(x);
+  require_not_nan(x);
+  require_nonnegative(n);
+  if (n > 400) return tgamma(x + n) / tgamma(x);
   real result = 1;
   for (i in 1:n) result *= x + (i - 1);
   return result;
@@ -85,7 +93,10 @@ real log_rising_factorial(real x, real n) {
   return lgamma_step(x, n);
 }
 
-real beta(real a, real b) { return exp(lbeta(a, b)); }
+/* Outside of its domain what Stan has there: the logarithms of the absolute values. */
+real beta(real a, real b) {
+  return a > 0 && b > 0 && a + b < positive_infinity() ? exp(lbeta(a, b)) : exp(lgamma(a) + lgamma(b) - lgamma(a + b));
+}
 
 /* log of the multivariate gamma function: by its terms, or if they are many by their integral, where all arguments of
  * gamma are positive. */
@@ -158,6 +169,8 @@ int choose(int n, int k) {
 int modulus(int a, int b) { return a % b; }
 
 int divide(int a, int b) { return a %/% b; }
+
+int elt_divide(int a, int b) { return a %/% b; }
 
 int logical_and(real a, real b) { return a != 0 && b != 0; }
 

@@ -152,8 +152,7 @@ def call_library(low: Lowering, op: stan.CallOp) -> Value | None:
 
 def _told_arguments(low: Lowering, op: stan.CallOp) -> list[Subject | None]:
     """What errors call the arguments of a call by the library: those of the program's call are called as it does."""
-    in_library = bool(low.frames) and low.frames[-1].function.library is not None
-    return [described(low, a) for a in op.arguments] if in_library and op.callback is None else []
+    return [described(low, a) for a in op.arguments] if low.in_library() and op.callback is None else []
 
 
 def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
@@ -168,8 +167,7 @@ def call_intrinsic(low: Lowering, op: stan.CallOp) -> Value | None:
         return result
     if has_primitive(name) and op.res is not None:
         builder = low.builder
-        in_library = bool(low.frames) and low.frames[-1].function.library is not None
-        requirements = () if in_library or op.unchecked is not None else PRIMITIVE_REQUIREMENTS.get(name, ())
+        requirements = () if low.in_library() or op.unchecked is not None else PRIMITIVE_REQUIREMENTS.get(name, ())
         location = low.error_location()
 
         def element(*scalars: SSAValue) -> SSAValue:

@@ -185,7 +185,7 @@ def operator_function(low: Lowering, op: stan.CallOp, arguments: list[Value]) ->
     }
     assert op.res is not None
     name = op.callee.data
-    if name == "divide" and isinstance(op.res.type, stan.IntType):
+    if name in ("divide", "elt_divide") and isinstance(op.res.type, stan.IntType):
         return NotImplemented
     return apply_elementwise(low, name, op.res.type, arguments, functions[name])
 
@@ -557,6 +557,14 @@ def parts(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         start = builder.sub(size, count)
     else:
         start = builder.sub(builder.index_to_check(arguments[1]), builder.i64(1))  # type: ignore[arg-type]
+        if not low.in_library():
+            low.check(
+                builder.cmpi("slt", start, size),
+                FATAL,
+                "segment: the first element asked for is {0}, but there are {1}",
+                builder.add(start, builder.i64(1)),
+                size,
+            )
     end = builder.add(start, count)
     nonnegative = builder.cmpi("sge", start, builder.i64(0))
     low.check(

@@ -196,7 +196,7 @@ class Lowering:
 
     def place(self, op: Operation) -> LocationAttr | None:
         """Where what is written for `op` belongs in the user's program: the ops of library functions, to the call."""
-        in_library = bool(self.frames) and self.frames[-1].function.library is not None
+        in_library = self.in_library()
         return self.builder.location if in_library else op.location or self.builder.location
 
     def value(self, ssa: SSAValue) -> Value:
@@ -350,6 +350,10 @@ class Lowering:
             file, line, column = location.filename.data, location.line.data, location.column.data
         self.sites.append(CheckSite(status, message, file, line, column))
         return len(self.sites) - 1
+
+    def in_library(self) -> bool:
+        """Whether what is lowered is the body of a library function."""
+        return bool(self.frames) and self.frames[-1].function.library is not None
 
     def called_function(self) -> str | None:
         """The library's function that the program calls, where its body is being written: errors are about it."""

@@ -70,7 +70,7 @@ def check_requirement(low: Lowering, op: stan.CallOp, arguments: Sequence[SSAVal
     low.check(holds(low, name, arguments), requirement.status, message, *values)
 
 
-_SUBJECTS = {1: ("x",), 2: ("first argument", "second argument")}
+_SUBJECTS = {1: ("x",), 2: ("first argument", "second argument"), 3: ("a", "b", "x")}
 
 
 def check_primitive(

@@ -111,7 +111,7 @@ double ulam_lbeta(double a, double b) {
 
 double ulam_lchoose(double n, double k) {
   if (isnan(n) || isnan(k)) return NAN;
-  if (k > n / 2 + 1e-8) k = n - k;
+  if (n > -1 && k > n / 2 + 1e-8) k = n - k;
   if (k == 0) return 0;
   if (isinf(n)) return NAN;
   if (k == -1) return -INFINITY;
