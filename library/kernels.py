@@ -259,7 +259,7 @@ _ROW_GROUPS: dict[str, Kernel] = {
     # first rows of equal ones and how many; the arm that each row takes: rows in groups, where these start, their
     # weights and arms; figures
     "weigh_rows": Kernel(
-        "in:i32[g] in:f64[g] in:i32[n] n:i64 g:i64 m:i64 out:i32[n] out:i64[m+1] out:f64[m] out:i64[m] out:i64[5]",
+        "in:i32[g] in:f64[g] in:i32[n] n:i64 g:i64 m:i64 out:i32[n] out:i64[m+1] out:f64[m] out:i64[m] out:i64[6]",
         throws=True,
     ),
 }

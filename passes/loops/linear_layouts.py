@@ -28,7 +28,7 @@ from ulam.dialects.scalar_ops import known_constant, may_reassociate, predicate_
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.affine_rows import MeansAhead, LinearTerm, Nest, target_additions
+from ulam.passes.loops.affine_rows import LinearTerm, MeansAhead, Nest, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE

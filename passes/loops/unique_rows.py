@@ -7,8 +7,8 @@
 weight is the same for a whole loop: sums are multiplied by it behind that loop, and products of factors stay products.
 Rows of which there are 13 are in the groups with the weights 8, 4 and 1, unless groups of all weights are cheaper.
 
-Where a branch on data has costly arms, groups are of rows that take the same arm: the branch is around the loop of a
-group, whose iterations have nothing to choose.
+Where a branch on data, or a chain of else ifs, has costly arms, groups are of rows that take the same arm: the branch is
+around the loop of a group, whose iterations have nothing to choose.
 
 If too few rows are equal there is one group, with all rows, of weight 1, whose columns are the data as they are: the
 same code. Behind reverse mode, where a loop adds to the target and to adjoints; see `row_loops` for which loops.
@@ -16,7 +16,7 @@ same code. Behind reverse mode, where a loop adds to the target and to adjoints;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
@@ -45,9 +45,11 @@ from ulam.passes.running import TellingPass
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _FEW = 64
 """Iterations of a loop of known size that are not worth it."""
-_FIGURES = 5
+_FIGURES = 6
 """That the kernel gives: groups, rows in them, whether equal ones are computed once, whether rows are in another order,
-rows that take the second arm."""
+rows that take the last arm, arms that some rows take."""
+_MOST_BRANCHES = 4
+"""Of a chain that become loops; the runtime's kernel takes up to eight arms."""
 _ONE_ARM = "all rows take the same arm"
 _TOO_FEW = "too few rows are equal"
 _MOST_GROUPS = 64
@@ -103,13 +105,24 @@ def _find_worth(rows: LoopOverRows) -> None:
         raise NoRows("they cost little but for additions to elements")
 
 
-def _branch_of(rows: LoopOverRows) -> scf.IfOp | None:
-    """The first branch on data of a row that has something costly in its arms."""
-    for branch in rows.branches:
-        if branch.parent is rows.body and branch.cond.owner is not rows.body and is_inside(branch.cond, rows.loop):
-            if any(isinstance(op, arith.DivfOp) or is_costly_function(op) for op in ops_within(branch)):
-                return branch
-    return None
+def _chain_of(rows: LoopOverRows) -> list[scf.IfOp]:
+    """The first branch on data of a row that has something costly in its arms, and those that follow in its else."""
+    chain: list[scf.IfOp] = []
+    block: Block | None = rows.body
+    while block is not None and len(chain) < _MOST_BRANCHES:
+        branch = next((op for op in rows.branches if op.parent is block and _is_worth_loops(op, rows)), None)
+        if branch is None:
+            break
+        chain.append(branch)
+        block = branch.false_region.block if branch.false_region.blocks else None
+    return chain
+
+
+def _is_worth_loops(branch: scf.IfOp, rows: LoopOverRows) -> bool:
+    """Whether a branch is on data of the row, and has something costly in its arms."""
+    if branch.cond.owner is rows.body or not is_inside(branch.cond, rows.loop):
+        return False
+    return any(isinstance(op, arith.DivfOp) or is_costly_function(op) for op in ops_within(branch))
 
 
 def _take_arm(branch: scf.IfOp, arm: Region) -> None:
@@ -158,7 +171,7 @@ class _Weighted:
         assert anchor is not None
         self._count()
         is_kept = any(column.inner is not None for column in self.rows.columns)
-        self.branch = None if is_kept else _branch_of(self.rows)
+        self.chain = [] if is_kept else _chain_of(self.rows)
         flat = [self._flat(column) for column in self.rows.columns]
         columns = self._layout(flat, is_kept)
         self._note()
@@ -211,11 +224,11 @@ class _Weighted:
     def _note(self) -> None:
         """Lets users see what was chosen."""
         outcome = self._put(arith.SelectOp.create(operands=(self.is_taken, self.zero, self.one), result_types=(i64,)))
-        if self.branch is not None:
+        if self.chain:
             one_arm = self._put(
                 arith.SelectOp.create(operands=(self.is_moved, self.zero, self.one), result_types=(i64,))
             )
-            parts = {"rows": self.count, "else": self.others}
+            parts = {"rows": self.count, "else": self.others, "parts": self.parts}
             self._note_choice("parts of rows", _ONE_ARM, parts, one_arm)
         figures = {
             "rows": self.count, "different": self.different, "computed": self.left, "groups": self.groups,
@@ -297,8 +310,13 @@ class _Weighted:
         self._fill(column.loads, table)
         return table
 
-    def _fill(self, ops: Sequence[Operation], table: SSAValue) -> None:
-        """Writes what rows compute of their data into a table; a row that does several of these has the same of all."""
+    def _fill(
+        self, ops: Sequence[Operation], table: SSAValue, numbers: Mapping[Operation | Block, int] | None = None
+    ) -> None:
+        """Writes what rows compute of their data into a table; a row that does several of these has the same of all.
+
+        `numbers`: of conditions, each within the else of those before: that of the first one that holds is written.
+        """
         loops, trips = self.rows.loops, self.trips
 
         def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
@@ -318,10 +336,11 @@ class _Weighted:
                     index = total.results[0]
             assert index is not None
             value = copy.results[0]
-            if value.type == i1:
-                wide = arith.ExtUIOp.create(operands=(value,), result_types=(i32,))
-                block.add_op(wide)
-                value = wide.results[0]
+            if numbers is not None:
+                number, none = constant(numbers[original], i32), constant(0, i32)
+                chosen = arith.SelectOp.create(operands=(value, number.result, none.result), result_types=(i32,))
+                block.add_ops([number, none, chosen])
+                value = chosen.results[0]
             block.add_op(rt.StoreOp(value, table, index))
 
         self.before.append(DataSlices().copy(self.rows.loop, ops, store))
@@ -331,11 +350,10 @@ class _Weighted:
         count = self.count
         groups, known = self._alloc(count, i32, zero=True), self.one
         arms = groups
-        if self.branch is not None:
+        if self.chain:
             arms = self._alloc(count, i32, zero=True)
-            condition = self.branch.cond.owner
-            assert isinstance(condition, Operation)
-            self._fill([condition], arms)
+            numbers = {branch.cond.owner: n + 1 for n, branch in enumerate(self.chain)}
+            self._fill([op for op in numbers if isinstance(op, Operation)], arms, numbers)
         most = self._put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
         split = self._alloc(count, i32)
         for column in flat:
@@ -359,7 +377,7 @@ class _Weighted:
         left = self._put(rt.LoadOp(figures, self.one))
         self.different, self.left = some, left
         self.is_taken, self.is_moved = self._flag(figures, 2), self._flag(figures, 3)
-        self.others = self._put(rt.LoadOp(figures, self._number(4)))
+        self.others, self.parts = (self._put(rt.LoadOp(figures, self._number(n))) for n in (4, 5))
         moved = self.is_taken if is_kept else self.is_moved
         copied = self._put(arith.SelectOp.create(operands=(moved, left, self.zero), result_types=(i64,)))
         self.kept = copied if is_kept else left
@@ -404,7 +422,7 @@ class _Weighted:
             body.args[1 + n] if value.type != f64 else none.result for n, value in enumerate(self._carried())
         ]
         inner = self._inner_loop(columns, first.res, last.res, weight.res, starts)
-        chosen = inner if self.branch is None else self._chosen(inner, self.branch, body)
+        chosen = self._chosen(inner, body) if self.chain else inner
         body.add_op(chosen)
         ends: list[SSAValue] = []
         for n, result in enumerate(chosen.results):
@@ -435,23 +453,32 @@ class _Weighted:
                 replace_uses(result, loop.iter_args[k])
         discard(loop)
 
-    def _chosen(self, loop: scf.ForOp, branch: scf.IfOp, body: Block) -> scf.IfOp:
-        """A loop for each arm of a branch, which all rows of a group take."""
-        position = list(ops_within(loop.body.block)).index(branch)
-        (other,) = copies([loop], {})
-        second = list(ops_within(other.regions[0].block))[position]
-        assert isinstance(second, scf.IfOp)
-        _take_arm(branch, branch.true_region)
-        _take_arm(second, second.false_region)
+    def _chosen(self, loop: scf.ForOp, body: Block) -> scf.IfOp:
+        """A loop for each arm of a chain of branches, which all rows of a group take."""
+        ops = list(ops_within(loop.body.block))
+        positions = [ops.index(branch) for branch in self.chain]
+        loops = [loop, *(each for _ in positions for each in copies([loop], {}))]
+        for taken, each in enumerate(loops):
+            ops = list(ops_within(each.regions[0].block))
+            for n, position in enumerate(positions[: taken + 1]):
+                branch = ops[position]
+                assert isinstance(branch, scf.IfOp)
+                _take_arm(branch, branch.true_region if n == taken else branch.false_region)
         arm = rt.LoadOp(self.arms, body.args[0])
-        is_first = arith.CmpiOp.create(
-            operands=(arm.res, self.zero), result_types=(i1,), properties={"predicate": CMPI["ne"]}
-        )
-        body.add_ops([arm, is_first])
-        regions = [Region(Block([each, scf.YieldOp.create(operands=each.results)])) for each in (loop, other)]
-        return scf.IfOp.create(
-            operands=(is_first.result,), result_types=[result.type for result in loop.results], regions=regions
-        )
+        body.add_op(arm)
+        types = [result.type for result in loop.results]
+        chosen: Operation = loops.pop()
+        while loops:
+            each = loops.pop()
+            number = constant(len(loops) + 1, i64)
+            is_taken = arith.CmpiOp.create(
+                operands=(arm.res, number.result), result_types=(i1,), properties={"predicate": CMPI["eq"]}
+            )
+            body.add_ops([number, is_taken])
+            regions = [Region(Block([op, scf.YieldOp.create(operands=op.results)])) for op in (each, chosen)]
+            chosen = scf.IfOp.create(operands=(is_taken.result,), result_types=types, regions=regions)
+        assert isinstance(chosen, scf.IfOp)
+        return chosen
 
     def _carried(self) -> list[SSAValue]:
         return [self.rows.loop.iter_args[k] for k in self.rows.sums]

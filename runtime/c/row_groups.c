@@ -19,7 +19,7 @@ ULAM_API void ulam_flatten_ints(ulam_context *ctx, const int32_t *x, int64_t n, 
 }
 
 /* What a group costs besides its rows, in rows. */
-enum { GROUP = 10, BITS = 32 };
+enum { GROUP = 10, BITS = 32, ARMS = 8 };
 
 typedef struct {
   int64_t rows, groups, weights[64];
@@ -62,10 +62,10 @@ static int is_in(int64_t count, int64_t weight, int by_counts) {
 }
 
 /* Of `g` kinds of equal rows, of which the first is row `heads` and there are `counts`: rows in groups. Those of group j
- * are order[starts[j]] to order[starts[j + 1] - 1], weigh weights[j] and have taken[j] in `arms`, which has 0 or 1 for each
- * row; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal rows are
- * there once, whether the order is another one, how many rows have 0 in `arms`. If there are too few equal rows (or g is
- * 0: too many kinds), groups have weight 1 and all `n` rows, in their order. */
+ * are order[starts[j]] to order[starts[j + 1] - 1], weigh weights[j] and have taken[j] in `arms`, which has a number below
+ * 8 for each row; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal
+ * rows are there once, whether the order is another one, how many rows have 0 in `arms`, how many numbers there are in it.
+ * If there are too few equal rows (or g is 0: too many kinds), groups have weight 1 and all `n` rows, in their order. */
 ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, const int32_t *arms,
                                  int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
                                  int64_t *taken, int64_t *figures) {
@@ -76,15 +76,16 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
   memset(starts, 0, (size_t)(room + 1) * 8);
   memset(weights, 0, (size_t)room * 8);
   memset(taken, 0, (size_t)room * 8);
-  int64_t others = 0, found = 0, groups = 0;
-  for (int64_t row = 0; row < n; ++row) others += arms[row] == 0;
-  int first = others == 0, last = others < n; /* the arms that there are */
-  plan exact = plan_of_counts(counts, g, first < last ? room / 2 : room), bits = plan_of_bits(counts, g);
+  int64_t rows_of[ARMS] = {0}, parts = 0, found = 0, groups = 0;
+  for (int64_t row = 0; row < n; ++row) ++rows_of[arms[row]];
+  for (int arm = 0; arm < ARMS; ++arm) parts += rows_of[arm] > 0;
+  plan exact = plan_of_counts(counts, g, parts > 1 ? room / parts : room), bits = plan_of_bits(counts, g);
+  if (bits.groups * parts > room) bits.groups = INT32_MAX;
   int by_counts = cost_of(&exact) <= cost_of(&bits);
   const plan *p = by_counts ? &exact : &bits;
-  int is_worth = g > 0 && 3 * (cost_of(p) + (last - first) * GROUP * p->groups) <= 2 * n;
-  for (int arm = first; arm <= last; ++arm) {
-    for (int64_t j = 0; j < (is_worth ? p->groups : 1); ++j) {
+  int is_worth = g > 0 && 3 * (cost_of(p) + (parts - 1) * GROUP * p->groups) <= 2 * n;
+  for (int arm = 0; arm < ARMS; ++arm) {
+    for (int64_t j = 0; j < (!rows_of[arm] ? 0 : is_worth ? p->groups : 1); ++j) {
       int64_t begin = found, weight = is_worth ? p->weights[j] : 1;
       if (is_worth) {
         for (int64_t i = 0; i < g; ++i)
@@ -97,7 +98,7 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
       weights[groups] = (double)weight, taken[groups] = arm, starts[++groups] = found;
     }
   }
-  figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || first < last;
-  figures[4] = others;
+  figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || parts > 1;
+  figures[4] = rows_of[0], figures[5] = parts;
   return ULAM_OK;
 }

@@ -28,16 +28,16 @@ def grouped(kinds: list[int], arms: list[int]) -> tuple[Counter[tuple[int, int]]
 
 
 @pytest.mark.parametrize(("n", "kinds", "is_worth"), [(0, 1, 0), (1, 1, 0), (40, 2, 1), (900, 60, 1), (900, 10**6, 0)])
-@pytest.mark.parametrize("arms", [0, 1, 2])
+@pytest.mark.parametrize("arms", [0, 1, 2, 5])
 def test_each_row_counts_as_often_as_it_is_there(n: int, kinds: int, is_worth: int, arms: int) -> None:
     rng = np.random.default_rng(n + kinds)
     rows = [int(kind) for kind in np.sort(rng.integers(0, kinds, n) ** 2 // kinds)]
-    taken = [kind % 2 if arms == 2 else arms for kind in rows]
+    taken = [kind % arms if arms > 1 else arms for kind in rows]
     found, order, figures = grouped(rows, taken)
     assert found == Counter(zip(rows, taken, strict=True))
-    assert figures[2] == is_worth or (n == 40 and arms == 2)
-    assert figures[3] == (figures[2] or len(set(taken)) == 2)
-    assert figures[4] == taken.count(0)
+    assert figures[2] == is_worth or (n == 40 and arms > 1)
+    assert figures[3] == (figures[2] or len(set(taken)) > 1)
+    assert figures[4:] == [taken.count(0), len(set(taken))]
     if not figures[2]:
         assert order == sorted(range(n), key=lambda row: taken[row]), "rows stay in their order"
 
@@ -48,6 +48,14 @@ def test_rows_with_many_numbers_of_copies_are_in_groups_by_bits() -> None:
     assert found == Counter((kind, 0) for kind in kinds)
     assert figures[:3] == [6, sum(kind.bit_count() for kind in range(1, 60)), 1]
     assert len(order) == figures[1]
+
+
+def test_groups_of_many_weights_and_arms_have_room() -> None:
+    """Each of 16 bits in each of 5 arms would be more groups than there is room for: rows go as they are."""
+    kinds = [0] * (2**16 - 1) + list(range(1, 400))
+    found, _, figures = grouped(kinds, [kind % 5 for kind in kinds])
+    assert figures[0] <= ROOM
+    assert found == Counter((kind, kind % 5) for kind in kinds)
 
 
 def test_rows_of_one_arm_have_all_groups_that_there_is_room_for() -> None:

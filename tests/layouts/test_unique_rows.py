@@ -80,7 +80,8 @@ def test_equal_rows_are_computed_once(program: Path) -> None:
     assert [choice.figures["rows"] for choice in choices] == [2000, 2000, 6000]
     assert [choice.figures["different"] for choice in choices] == [36, 4, 6]
     (parts,) = [choice for choice in model.layout_choices() if choice.layout == "parts of rows"]
-    assert parts.taken and parts.figures == {"rows": 2000, "else": 2000 - data_of(2000, 3)["seen"].sum()}
+    others = 2000 - data_of(2000, 3)["seen"].sum()
+    assert parts.taken and parts.figures == {"rows": 2000, "else": others, "parts": 2}
 
 
 def test_rows_are_parted_by_a_branch_on_data(program: Path) -> None:
@@ -170,6 +171,8 @@ def test_data_that_several_arms_read_alone(tmp_path: Path) -> None:
         data["x"] = x if repeated else rng.normal(size=n)
         model = assert_same(path, data, POINTS[:, :2])
         assert unique_rows(model)[0].taken == repeated
+        (parts,) = [choice for choice in model.layout_choices() if choice.layout == "parts of rows"]
+        assert parts.taken and parts.figures["parts"] == 4 and parts.figures["else"] == (data["kind"] == 4).sum()
 
 
 @pytest.mark.parametrize("text", [FORMS, CHAIN])
