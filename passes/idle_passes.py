@@ -8,7 +8,6 @@ are many ops.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -70,16 +69,23 @@ def _works_on(name: str, text: str) -> tuple[Groups, ...]:
     return tuple(groups for part in parts for groups in part) if all(parts) else ()
 
 
-def busy_parts(pipeline: str, module: ModuleOp) -> Iterator[str]:
-    """The parts of a pipeline that have something to work on, each asked when its turn has come."""
-    names: set[str] | None = None
-    for name, text in pipeline_parts(pipeline):
-        if works_on := _works_on(name, text):
-            names = _names(module) if names is None else names
-            if not any(all(group & names for group in groups) for groups in works_on):
-                continue
-        yield text
-        names = None
+class UnitNames:
+    """What a unit has, looked up when somebody asks, and again when it may have changed."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._module = module
+        self._names: set[str] | None = None
+
+    def forget(self) -> None:
+        """The unit may have changed."""
+        self._names = None
+
+    def have_work_for(self, name: str, text: str) -> bool:
+        """Whether a part of a pipeline has something to work on."""
+        if not (works_on := _works_on(name, text)):
+            return True
+        names = self._names = _names(self._module) if self._names is None else self._names
+        return any(all(group & names for group in groups) for groups in works_on)
 
 
 def _names(module: ModuleOp) -> set[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.context import Context
 
 from ulam.passes.loops.unit_modules import set_slots, slots_of
-from ulam.passes.nested import busy_passes, nested_passes
+from ulam.passes.nested import nested_passes, run_nested
 from ulam.passes.pipeline_order import VALUE_FORM, unit_pipeline
 from ulam.passes.running import observer, run_passes
 from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts, program_of, take_apart
@@ -143,6 +143,5 @@ def finish_unit(
         text = unit_pipeline(chosen, unit.kind)
     else:
         text = lowering_pipeline(unit.kind, opt_level, layouts)
-    passes = busy_passes(text, unit.module)
-    run_passes(_CONTEXT, unit.module, passes, between)
+    run_nested(_CONTEXT, unit.module, text, between)
     unit.n_slots = slots_of(unit.module)

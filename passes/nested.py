@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from ulam.passes.idle_passes import busy_parts
-from ulam.passes.pipelines import OWN_PASSES, parse_pipeline
-from ulam.passes.running import run_passes
+from ulam.passes.idle_passes import UnitNames
+from ulam.passes.pipelines import OWN_PASSES, parse_pipeline, pipeline_parts
+from ulam.passes.running import TellingPass, run_passes
 
 
 class NestedPass(ModulePass):
@@ -26,15 +26,22 @@ class NestedPass(ModulePass):
         """Its steps, as `stan-opt -p` takes them."""
 
 
-def run_nested(context: Context, module: ModuleOp, pipeline: str) -> bool:
-    """Runs a pipeline within a pass; whether one of its passes told that it changed something."""
-    return run_passes(context, module, busy_passes(pipeline, module))
+def run_nested(context: Context, module: ModuleOp, pipeline: str, between: Callable[[], None] | None = None) -> bool:
+    """Runs a pipeline on a unit, but for idle passes (`idle_passes`), which are not even imported.
 
-
-def busy_passes(pipeline: str, module: ModuleOp) -> Iterator[ModulePass]:
-    """The passes of a pipeline of a unit but for idle ones (`idle_passes`), which are not even imported."""
-    for part in busy_parts(pipeline, module):
-        yield from nested_passes(part)
+    `between` is called before each, and may end this by an exception. Returns whether one told that it changed it.
+    """
+    changed = False
+    names = UnitNames(module)
+    for name, text in pipeline_parts(pipeline):
+        if not names.have_work_for(name, text):
+            continue
+        entries = nested_passes(text)
+        has_told = run_passes(context, module, entries, between)
+        if has_told or not all(isinstance(entry, TellingPass) for entry in entries):
+            names.forget()
+        changed = changed or has_told
+    return changed
 
 
 def nested_passes(pipeline: str) -> tuple[ModulePass, ...]:

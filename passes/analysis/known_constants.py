@@ -6,7 +6,9 @@ Zadeck 1991, on structured control flow instead of SSA edges.
 
 from __future__ import annotations
 
-from xdsl.ir import Block, Operation, SSAValue
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.scalar_ops import same_value
@@ -23,12 +25,14 @@ Constants = dict[int, Literal]
 
 
 class KnownConstants:
-    """The analysis. `ints_only`: reals are not followed. `values`: what is known of expressions, by their result."""
+    """The analysis. `types`: of variables that it follows. `values`: what is known of expressions, by their result."""
 
-    def __init__(self, graph: FlowGraph, variables: Variables, *, ints_only: bool = False) -> None:
+    def __init__(
+        self, graph: FlowGraph, variables: Variables, types: Sequence[Attribute] = (stan.INT, stan.REAL)
+    ) -> None:
         self.graph = graph
         self.variables = variables
-        self.types = (stan.INT,) if ints_only else (stan.INT, stan.REAL)
+        self.types = types
         self.values: dict[SSAValue, Literal | None] = {}
         self._live = live_variables(graph, variables).after
 

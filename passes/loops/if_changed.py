@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ulam.library.records import record
 from ulam.passes.nested import nested_passes, run_nested
@@ -17,7 +16,7 @@ from ulam.passes.running import TellingPass
 
 
 @record(frozen=True)
-class IfChanged(ModulePass):
+class IfChanged(TellingPass):
     """Runs the pipeline `passes`; then the pipeline `then`, if one of them changed something."""
 
     name = "if-changed"
@@ -31,6 +30,9 @@ class IfChanged(ModulePass):
             if not isinstance(entry, TellingPass):
                 raise PipelineError(f"if-changed: {entry.name} does not tell whether it changes something")
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if run_nested(ctx, op, self.passes):
-            run_nested(ctx, op, self.then)
+    def changes(self, module: ModuleOp) -> bool:
+        context = Context()
+        changed = run_nested(context, module, self.passes)
+        if changed:
+            run_nested(context, module, self.then)
+        return changed

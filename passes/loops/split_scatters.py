@@ -44,32 +44,32 @@ class SplitScatters(ModulePass):
 
 def run_on(op: Operation) -> None:
     """Splits all loops at or below `op` that profit."""
-    for loop in [o for o in ops_within(op) if type(o) is scf.ForOp]:
-        if not rt.LoopAttr.is_cold(loop) and (scatters := _scatters(loop)):
+    additions = [inner for inner in ops_within(op) if type(inner) is ad.AccumulateOp]
+    of_loop: dict[scf.ForOp, list[ad.AccumulateOp]] = {}
+    for addition in additions:
+        loop = addition.parent_op()
+        if type(loop) is scf.ForOp and not rt.LoopAttr.is_cold(loop) and _depends_on_load(addition.index, loop):
+            of_loop.setdefault(loop, []).append(addition)
+    for loop, scattered in of_loop.items():
+        if scatters := _scatters(loop, scattered):
             _split(loop, scatters)
-    for inner in ops_within(op):
+    for inner in ops_within(op) if of_loop else additions:
         if isinstance(inner, ad.AccumulateOp):
             ad.SegmentsAttr.take(inner)
 
 
-def _scatters(loop: scf.ForOp) -> list[ad.AccumulateOp]:
+def _scatters(loop: scf.ForOp, scattered: list[ad.AccumulateOp]) -> list[ad.AccumulateOp]:
     """The additions of a loop to be taken out of it; none if that gains nothing or is not allowed."""
-    body = loop.body.block
-    scattered: list[ad.AccumulateOp] = []
-    costly = False
+    costly = any(map(ad.SegmentsAttr.marks, scattered))
     read: list[SSAValue] = []
-    for op in body.ops:
-        if isinstance(op, ad.AccumulateOp):
-            if _depends_on_load(op.index, loop):
-                scattered.append(op)
-                costly = costly or ad.SegmentsAttr.marks(op)
-        elif isinstance(op, rt.MathOp):
+    for op in loop.body.block.ops:
+        if isinstance(op, rt.MathOp):
             costly = costly or is_costly_function(op)
         elif isinstance(op, rt.LoadOp | ad.TakeOp | ad.KeptOp):
             read.append(op.operands[0])
-        elif not isinstance(op, rt.StoreOp | ad.KeepOp | scf.YieldOp) and not is_speculatable(op):
+        elif not isinstance(op, ad.AccumulateOp | rt.StoreOp | ad.KeepOp | scf.YieldOp) and not is_speculatable(op):
             return []
-    if not costly or not scattered:
+    if not costly:
         return []
     targets = [root(op.buffer) for op in scattered]
     if any(may_overlap(root(buffer), target) for buffer in read for target in targets):
@@ -247,9 +247,7 @@ class _Block:
                     copied.add(op)
                     body.add_op(op.clone(value_mapper=mapping))
             index = mapping.get(scatter.index, scatter.index)
-            body.add_op(
-                ad.AccumulateOp(scatter.buffer, index, values[self.parts[scatter]], location=scatter.location)
-            )
+            body.add_op(ad.AccumulateOp(scatter.buffer, index, values[self.parts[scatter]], location=scatter.location))
 
     def _by_run(self, runs: _Runs, scatters: list[ad.AccumulateOp]) -> list[Operation]:
         """For each run of the block the sums of what its rows computed."""
@@ -264,9 +262,7 @@ class _Block:
         position = arith.SubiOp.create(operands=(rows.args[0], runs.base), result_types=(i64,), properties=WRAPS)
         loads = [rt.LoadOp(part.res, position.result) for part in parts]
         sums = [
-            arith.AddfOp.create(
-                operands=(total, load.res), result_types=(f64,), properties={"fastmath": REASSOCIATE}
-            )
+            arith.AddfOp.create(operands=(total, load.res), result_types=(f64,), properties={"fastmath": REASSOCIATE})
             for total, load in zip(rows.args[1:], loads, strict=True)
         ]
         rows.add_ops([position, *loads, *sums, scf.YieldOp.create(operands=[op.results[0] for op in sums])])
@@ -288,9 +284,7 @@ class _Block:
 def _branch(value: SSAValue, number: int, then: list[Operation], otherwise: list[Operation]) -> list[Operation]:
     """A branch on whether a value is a number."""
     known = constant(number, i64)
-    test = arith.CmpiOp.create(
-        operands=(value, known.result), result_types=(i1,), properties={"predicate": CMPI["eq"]}
-    )
+    test = arith.CmpiOp.create(operands=(value, known.result), result_types=(i1,), properties={"predicate": CMPI["eq"]})
     regions = [Region(Block([*ops, scf.YieldOp.create()])) for ops in (then, otherwise)]
     return [known, test, scf.IfOp.create(operands=(test.result,), regions=regions)]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, SSAValue
 
 from ulam.dialects import stan
 from ulam.library.records import record
@@ -38,8 +39,11 @@ class ConstantPropagation(ScopePass):
             self._propagate(graph)
 
     def _propagate(self, graph: FlowGraph) -> None:
+        types = (stan.INT,) if self.preserve_numerics else (stan.INT, stan.REAL)
+        if not _assigns_literals(graph, types):
+            return
         variables = Variables(graph)
-        analysis = KnownConstants(graph, variables, ints_only=self.preserve_numerics)
+        analysis = KnownConstants(graph, variables, types)
         solution = analysis.solve()
         told: set[int] = set()
         for node in graph.nodes:
@@ -60,3 +64,25 @@ class ConstantPropagation(ScopePass):
                     name = declaration.var_name.data
                     remark(self.name, declaration.location, f"variable {name}", f"replaced by {value}", done=True)
                 discard(op)
+
+
+def _assigns_literals(graph: FlowGraph, types: Sequence[Attribute]) -> bool:
+    """Whether a variable gets a value that is not computed from variables: else none has a value that is known."""
+    return any(
+        type(op) is stan.AssignOp and op.value.type in types and not _reads(op.value)
+        for node in graph.nodes
+        for op in node.ops
+    )
+
+
+def _reads(value: SSAValue) -> bool:
+    """Whether a variable is needed for a value; not, if a choice may leave it out."""
+    pending = [value]
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Block | stan.ReadOp):
+            return True
+        if op.regions:
+            return False
+        pending += op.operands
+    return False
