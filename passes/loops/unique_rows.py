@@ -7,8 +7,8 @@
 weight is the same for a whole loop: sums are multiplied by it behind that loop, and products of factors stay products.
 Rows of which there are 13 are in the groups with the weights 8, 4 and 1, unless groups of all weights are cheaper.
 
-Where a branch on data, or a chain of else ifs, has costly arms, groups are of rows that take the same arm: the branch is
-around the loop of a group, whose iterations have nothing to choose.
+Where a branch on data, or a chain of else ifs, has costly arms, groups are of rows that take the same arm: the branch
+is around the loop of a group, whose iterations have nothing to choose.
 
 If too few rows are equal there is one group, with all rows, of weight 1, whose columns are the data as they are: the
 same code. Behind reverse mode, where a loop adds to the target and to adjoints; see `row_loops` for which loops.
