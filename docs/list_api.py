@@ -121,7 +121,7 @@ def members(owner: type[Any]) -> Iterator[tuple[str, str]]:
         value = inspect.getattr_static(owner, name)
         if isinstance(value, staticmethod | classmethod):
             value = value.__func__
-        if inspect.isfunction(value) or isinstance(value, property) or hasattr(value, "func"):
+        if inspect.isroutine(value) or isinstance(value, property) or hasattr(value, "func"):
             yield name, _told(value.__doc__)
 
 

@@ -15,3 +15,9 @@ class DensityCall:
 
 def owned(address: int, give_back: int, /) -> object:
     """What calls the C function `give_back` with the address when nobody refers to it: see python_c/calls.c."""
+
+def quicken(model: type, log_density: str, log_density_gradient: str, /) -> None:
+    """Has these methods of the class evaluate without Python code, where a call has the usual arguments.
+
+    Once in a process; with their signatures and descriptions. All other calls are those of the methods in Python.
+    """

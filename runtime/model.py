@@ -21,6 +21,7 @@ from ulam.library.collector import without_collector
 from ulam.library.records import record
 from ulam.passes.units import density_unit
 from ulam.runtime import terminal
+from ulam.runtime._calls import quicken
 from ulam.runtime.arguments import FloatArray, chosen_level, profiling, random_seed, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
@@ -640,6 +641,16 @@ def _compiler(text: str, filename: str, options: CompileOptions, cache: bool) ->
     from ulam.runtime.compiler import Compiler
 
     return Compiler(text, filename, options)
+
+
+def _described(method: Callable[..., Any]) -> str:
+    """Signature and description of a method, as those of extension modules give them."""
+    code, defaults = method.__code__, method.__kwdefaults__ or {}
+    named = ", ".join(f"{name}={default!r}" for name, default in defaults.items())
+    return f"{method.__name__}($self, {code.co_varnames[1]}, *, {named})\n--\n\n{method.__doc__}"
+
+
+quicken(StanModel, _described(StanModel.log_density), _described(StanModel.log_density_gradient))
 
 
 def model_of(recipe: Recipe) -> StanModel:

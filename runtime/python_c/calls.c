@@ -1,8 +1,9 @@
 /* Log densities and gradients for Python without the cost of ctypes: the extension module `ulam.runtime._calls`.
  *
  * `DensityCall.evaluate` does what nearly every call wants (an array of float64 comes in, a number and a new array go
- * out) and leaves all else to Python: arguments of other kinds, errors, what a program prints. The C runtime knows
- * nothing of this module; its functions come as addresses.
+ * out) and leaves all else to Python: arguments of other kinds, errors, what a program prints. `quicken` puts methods
+ * before those of `StanModel` that find the `DensityCall` without Python code. The C runtime knows nothing of this
+ * module; its functions come as addresses.
  */
 #define PY_SSIZE_T_CLEAN
 #if !defined(Py_GIL_DISABLED) && !defined(Py_LIMITED_API)
@@ -16,6 +17,7 @@
 #include <numpy/arrayobject.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "context.h"
 
@@ -39,10 +41,13 @@ typedef struct {
   void *run, *entry, *bound;
   npy_intp n;
   int with_gradient, keeps;
+  int holds;      /* whether runs are so short that giving the interpreter lock away would take as long */
+  uint32_t count; /* of runs */
   workspace *idle[KEPT]; /* taken and given back by exchanging one of them with NULL */
 } density_call;
 
 static PyObject *name_take, *name_give, *name_end; /* methods of StanModel */
+static PyObject *name_propto, *name_jacobian, *name_out;
 
 /* ------------------------------------------------------------ workspaces */
 
@@ -101,34 +106,51 @@ static int is_plain(PyObject *object, npy_intp n, int flags) {
          PyArray_CHKFLAGS(array, flags) && PyArray_ISNOTSWAPPED(array);
 }
 
-static PyObject *evaluate(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-  density_call *call = (density_call *)self;
-  if (count != 4) {
-    PyErr_SetString(PyExc_TypeError, "evaluate(model, theta, jacobian, out)");
-    return NULL;
-  }
-  PyObject *model = arguments[0], *theta = arguments[1], *out = arguments[3];
+static int32_t run_once(const density_call *call, const workspace *space, int jacobian) {
+  return call->with_gradient ? ((run_gradient)call->run)(space->ctx, call->entry, call->bound, space->theta,
+                                                         space->gradient, jacobian)
+                             : ((run_value)call->run)(space->ctx, call->entry, call->bound, space->theta, jacobian);
+}
+
+static int64_t now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Without the interpreter lock, so that other threads may go on; but for runs that are over sooner than the lock is
+ * given away and got back: every so many are timed. */
+enum { SHORT_NS = 1000, TIMED = 64 };
+
+static int32_t run(density_call *call, const workspace *space, int jacobian) {
+  const int timed = __atomic_fetch_add(&call->count, 1, __ATOMIC_RELAXED) % TIMED == 0;
+  if (!timed && __atomic_load_n(&call->holds, __ATOMIC_RELAXED)) return run_once(call, space, jacobian);
+  int32_t status;
+  Py_BEGIN_ALLOW_THREADS
+  const int64_t begin = timed ? now() : 0;
+  status = run_once(call, space, jacobian);
+  if (timed) __atomic_store_n(&call->holds, now() - begin < SHORT_NS, __ATOMIC_RELAXED);
+  Py_END_ALLOW_THREADS
+  return status;
+}
+
+static PyObject *evaluated(density_call *call, PyObject *model, PyObject *theta, PyObject *with_jacobian,
+                           PyObject *out) {
   if (!is_plain(theta, call->n, NPY_ARRAY_CARRAY_RO)) Py_RETURN_NONE;
   if (out != Py_None && !is_plain(out, call->n, NPY_ARRAY_CARRAY)) Py_RETURN_NONE;
-  const int jacobian = PyObject_IsTrue(arguments[2]);
+  const int jacobian = PyObject_IsTrue(with_jacobian);
   if (jacobian < 0) return NULL;
   workspace *space = take(call, model);
   if (space == NULL) return NULL;
   const size_t bytes = (size_t)call->n * sizeof(double);
   memcpy(space->theta, PyArray_DATA((PyArrayObject *)theta), bytes);
-  int32_t status;
-  Py_BEGIN_ALLOW_THREADS
-  if (call->with_gradient)
-    status = ((run_gradient)call->run)(space->ctx, call->entry, call->bound, space->theta, space->gradient, jacobian);
-  else
-    status = ((run_value)call->run)(space->ctx, call->entry, call->bound, space->theta, jacobian);
-  Py_END_ALLOW_THREADS
+  const int32_t status = run(call, space, jacobian);
   PyObject *result = NULL;
   if (status != ULAM_OK || space->ctx->output_length != 0) { /* Python shows what was printed, and raises */
     PyObject *number = PyLong_FromLong(status);
     PyObject *ended = number == NULL ? NULL
                                      : PyObject_CallMethodObjArgs(model, name_end, call->unit, space->object, number,
-                                                                  arguments[2], NULL);
+                                                                  with_jacobian, NULL);
     Py_XDECREF(number);
     if (ended == NULL) goto end;
     Py_DECREF(ended);
@@ -151,6 +173,117 @@ static PyObject *evaluate(PyObject *self, PyObject *const *arguments, Py_ssize_t
 end:
   give(call, model, space);
   return result;
+}
+
+static PyObject *evaluate(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+  if (count == 4) return evaluated((density_call *)self, arguments[0], arguments[1], arguments[2], arguments[3]);
+  PyErr_SetString(PyExc_TypeError, "evaluate(model, theta, jacobian, out)");
+  return NULL;
+}
+
+/* ------------------------------------------------------------ methods of StanModel */
+
+/* A method of the model: what it is called in Python, the attribute with its calls by `propto`, and Python's own. */
+typedef struct {
+  const char *name, *known;
+  PyObject *known_name, *in_python;
+} quick_method;
+
+static quick_method of_value = {"log_density", "_values", NULL, NULL},
+                    of_gradient = {"log_density_gradient", "_gradients", NULL, NULL};
+
+static PyObject *call_python(PyObject *method, PyObject *model, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *names) {
+  const Py_ssize_t keywords = names == NULL ? 0 : PyTuple_Size(names);
+  PyObject *places = PyTuple_New(count + 1), *named = PyDict_New(), *result = NULL;
+  if (places == NULL || named == NULL) goto end;
+  for (Py_ssize_t i = 0; i <= count; ++i) {
+    PyObject *argument = i == 0 ? model : arguments[i - 1];
+    Py_INCREF(argument);
+    if (PyTuple_SetItem(places, i, argument) < 0) goto end;
+  }
+  for (Py_ssize_t i = 0; i < keywords; ++i)
+    if (PyDict_SetItem(named, PyTuple_GetItem(names, i), arguments[count + i]) < 0) goto end;
+  result = PyObject_Call(method, places, named);
+end:
+  Py_XDECREF(places);
+  Py_XDECREF(named);
+  return result;
+}
+
+/* Names of arguments that are written in a call are interned; others, as all that is unusual, are Python's to read. */
+static PyObject *call_quickly(const quick_method *method, PyObject *model, PyObject *const *arguments, Py_ssize_t count,
+                              PyObject *names) {
+  const Py_ssize_t keywords = names == NULL ? 0 : PyTuple_Size(names);
+  PyObject *propto = Py_True, *jacobian = Py_True, *out = Py_None;
+  int usual = count == 1;
+  for (Py_ssize_t i = 0; usual && i < keywords; ++i) {
+    PyObject *name = PyTuple_GetItem(names, i), *argument = arguments[count + i];
+    if (name == name_propto)
+      propto = argument;
+    else if (name == name_jacobian)
+      jacobian = argument;
+    else if (name == name_out && method == &of_gradient)
+      out = argument;
+    else
+      usual = 0;
+  }
+  if (usual) {
+    PyObject *known = PyObject_GetAttr(model, method->known_name);
+    if (known == NULL) return NULL;
+    PyObject *call = PyDict_GetItemWithError(known, propto);
+    Py_XINCREF(call);
+    Py_DECREF(known);
+    if (call != NULL) {
+      PyObject *result = evaluated((density_call *)call, model, arguments[0], jacobian, out);
+      Py_DECREF(call);
+      if (result != Py_None) return result;
+      Py_DECREF(result);
+    } else if (PyErr_Occurred()) {
+      return NULL;
+    }
+  }
+  return call_python(method->in_python, model, arguments, count, names);
+}
+
+static PyObject *log_density(PyObject *model, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
+  return call_quickly(&of_value, model, arguments, count, names);
+}
+
+static PyObject *log_density_gradient(PyObject *model, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
+  return call_quickly(&of_gradient, model, arguments, count, names);
+}
+
+static PyMethodDef quick[] = {
+    {"log_density", (PyCFunction)(void (*)(void))log_density, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"log_density_gradient", (PyCFunction)(void (*)(void))log_density_gradient, METH_FASTCALL | METH_KEYWORDS, NULL},
+};
+
+/* `text`, which is kept: signature and description. */
+static int replace_method(PyObject *model, quick_method *method, PyMethodDef *definition, PyObject *text) {
+  method->in_python = PyObject_GetAttrString(model, method->name);
+  method->known_name = PyUnicode_InternFromString(method->known);
+  definition->ml_doc = PyUnicode_AsUTF8AndSize(text, NULL);
+  if (method->in_python == NULL || method->known_name == NULL || definition->ml_doc == NULL) return -1;
+  Py_INCREF(text);
+  PyObject *descriptor = PyDescr_NewMethod((PyTypeObject *)model, definition);
+  int status = descriptor == NULL ? -1 : PyObject_SetAttrString(model, method->name, descriptor);
+  Py_XDECREF(descriptor);
+  return status;
+}
+
+static PyObject *quicken(PyObject *module, PyObject *arguments) {
+  (void)module;
+  PyObject *model, *for_value, *for_gradient;
+  if (!PyArg_ParseTuple(arguments, "O!UU", &PyType_Type, &model, &for_value, &for_gradient)) return NULL;
+  if (of_value.in_python != NULL) {
+    PyErr_SetString(PyExc_TypeError, "quicken is called once, with the class of models");
+    return NULL;
+  }
+  if (replace_method(model, &of_value, &quick[0], for_value) < 0 ||
+      replace_method(model, &of_gradient, &quick[1], for_gradient) < 0)
+    return NULL;
+  Py_RETURN_NONE;
 }
 
 /* ------------------------------------------------------------ the type */
@@ -213,6 +346,9 @@ static PyMethodDef functions[] = {
     {"owned", owned, METH_VARARGS,
      "owned(address, give_back): what calls the C function `give_back` with the address when nobody refers to it.\n\n"
      "No Python code runs then: an interrupt that comes in `__del__`, or in a callback of a weak reference, is lost."},
+    {"quicken", quicken, METH_VARARGS,
+     "quicken(class, text, text): log_density and log_density_gradient without Python code, where a call has the usual\n"
+     "arguments; with their signatures and descriptions."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -261,8 +397,12 @@ PyMODINIT_FUNC PyInit__calls(void) {
   name_take = PyUnicode_InternFromString("_take");
   name_give = PyUnicode_InternFromString("_give");
   name_end = PyUnicode_InternFromString("_end_evaluation");
+  name_propto = PyUnicode_InternFromString("propto");
+  name_jacobian = PyUnicode_InternFromString("jacobian");
+  name_out = PyUnicode_InternFromString("out");
   PyObject *type = PyType_FromSpec(&spec);
-  if (!name_take || !name_give || !name_end || type == NULL || PyModule_AddObjectRef(module, "DensityCall", type) < 0)
+  if (!name_take || !name_give || !name_end || !name_propto || !name_jacobian || !name_out || type == NULL ||
+      PyModule_AddObjectRef(module, "DensityCall", type) < 0)
     Py_CLEAR(module);
   Py_XDECREF(type);
   return module;

@@ -190,6 +190,32 @@ def test_two_threads_on_one_model() -> None:
     assert backwards[::-1] == expected
 
 
+def test_python_goes_on_while_a_long_evaluation_runs() -> None:
+    """The interpreter lock is kept for runs of less than a microsecond only; if they become longer it is given away."""
+    model = ulam.StanModel(
+        """parameters { real x; }
+           model { real n = 0; while (n < exp(x)) n += 1; target += -square(x) + n; }"""
+    )
+    short, long = np.zeros(1), np.full(1, 15.5)
+    for _ in range(200):
+        model.log_density(short)
+    for _ in range(70):  # until one of them is timed
+        model.log_density(long)
+    began, counted = threading.Event(), 0
+
+    def run() -> None:
+        began.set()
+        for _ in range(5):
+            model.log_density(long)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    began.wait()
+    while thread.is_alive():
+        counted += 1
+    assert counted > 100
+
+
 def test_two_threads_on_two_models() -> None:
     one, other = model(PROGRAM), model(OTHER, 300)
     some, more = points(300, one.param_unc_num()), points(300, other.param_unc_num())

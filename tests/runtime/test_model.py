@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
+import itertools
 import json
 import math
 import pickle
@@ -98,6 +100,28 @@ def test_results_go_to_out(model: StanModel) -> None:
     _, gradient, hessian = model.log_density_hessian(THETA, out_grad=out, out_hess=square)
     assert gradient is out and hessian is square
     assert model.param_constrain(THETA, out=out) is out
+
+
+def test_methods_without_python_code_are_called_as_any(model: StanModel) -> None:
+    """They have the signature of those in Python; names that nobody interned, and wrong ones, are read."""
+    assert str(inspect.signature(model.log_density)) == "(theta_unc, *, propto=True, jacobian=True, time_limit=None)"
+    assert list(inspect.signature(StanModel.log_density_gradient).parameters) == [
+        "self", "theta_unc", "propto", "jacobian", "out", "time_limit",
+    ]  # fmt: skip
+    assert (StanModel.log_density.__doc__ or "").startswith("The log density of an unconstrained point.")
+    for propto, jacobian in itertools.product((True, False), repeat=2):
+        value, gradient = model.log_density_gradient(THETA, propto=propto, jacobian=jacobian)
+        named = {"".join(["pro", "pto"]): propto, "".join(["jaco", "bian"]): jacobian}
+        again, other = model.log_density_gradient(theta_unc=list(THETA), **named)  # pyright: ignore
+        assert value == again == pytest.approx(model.log_density(THETA, **named), rel=1e-14)  # pyright: ignore
+        np.testing.assert_array_equal(gradient, other)
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        ((), {}, "theta_unc"), ((THETA, THETA), {}, "positional"), ((THETA,), {"order": 1}, "order"),
+        ((THETA,), {"propto": []}, "unhashable"),
+    ]  # fmt: skip
+    for arguments, keywords, message in wrong:
+        with pytest.raises(TypeError, match=message):
+            model.log_density_gradient(*arguments, **keywords)
 
 
 def test_wrong_shapes(model: StanModel) -> None:
