@@ -1,9 +1,10 @@
 """Calls every overload of every library function, and compares values, gradients and draws with what they must be.
 
-    python benchmarks/signature_sweep.py [--names normal_] [--shard 1/8] [--state FILE]
+    python benchmarks/signature_sweep.py [--names normal_] [--shard 1/8] [--second] [--state FILE]
 
 An overload of containers is compared with the call for each of its elements, every gradient with a central difference:
-see `tests/oracles/signature_values.py` and `signature_checks.py`. Functions that are in FILE are not tried again.
+see `tests/oracles/signature_values.py` and `signature_checks.py`; with `--second` products of Hessians with directions
+are compared with differences of gradients instead. Functions that are in FILE are not tried again.
 Without LLVM's passes it takes about half an hour of CPU time for all.
 """
 
@@ -21,7 +22,13 @@ from ulam.frontend.functions.signatures import Signature
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 
-from signature_checks import IN_A_PROGRAM, can_be_tried, problems  # noqa: E402
+from signature_checks import (  # noqa: E402
+    IN_A_PROGRAM,
+    can_be_tried,
+    difference_problems,
+    problems,
+    second_difference_problems,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--each", type=int, default=0, help="only so many overloads of a function, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="for these")
     parser.add_argument("--state", type=Path, help="file with the functions that are done; read and written")
+    parser.add_argument("--second", action="store_true", help="products of Hessians in the place of slopes")
     parser.add_argument("--optimized", action="store_true", help="with LLVM's passes")
     arguments = parser.parse_args(argv)
     if not arguments.optimized:
@@ -40,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = [n for n in list(signatures.stan_names())[shard - 1 :: shards] if arguments.names in n and n not in done]
     tried = left = wrong = 0
     for together, group, omitted in _batches(names, arguments.each, arguments.seed):
-        said = problems(group)
+        said = problems(group, second_difference_problems if arguments.second else difference_problems)
         tried, left, wrong = tried + len(group), left + omitted, wrong + len(said)
         for line in said:
             print(line[:500], flush=True)

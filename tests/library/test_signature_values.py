@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from signature_checks import IN_A_PROGRAM, can_be_tried, problems
+from signature_checks import IN_A_PROGRAM, can_be_tried, problems, second_difference_problems
 
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.signatures import Signature
@@ -42,6 +42,10 @@ def test_values_gradients_and_draws() -> None:
     once_wrong = _once_wrong()
     assert len(once_wrong) == len(ONCE_WRONG)
     assert problems([*_sample(12, 1), *once_wrong]) == []
+
+
+def test_products_of_hessians_with_directions() -> None:
+    assert problems(_sample(8, 3), second_difference_problems) == []
 
 
 @pytest.mark.slow

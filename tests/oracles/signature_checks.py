@@ -8,7 +8,7 @@ containers the value is a weighted sum; the weights of a base begin where its el
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import product
 
@@ -43,6 +43,8 @@ VALUE_TOLERANCE = 1e-11
 GRADIENT_TOLERANCE = 1e-9
 DIFFERENCE_TOLERANCE = 1e-5
 STEP = 1e-5
+WIDE_STEP = 1e-3
+"""For differences of gradients that are sums of series: their last digits would be divided by the shorter step."""
 SMALL = 1e-3
 """Values below count as if they were this large: entries may cancel in the sum of a container."""
 HIGHEST_RANK = 7
@@ -195,14 +197,18 @@ def _weighted_sum(type_: StanType) -> tuple[str, ...]:
 # ---------------------------------------------------------------- checks
 
 
-def problems(overloads: Iterable[Signature]) -> list[str]:
-    """What is wrong with these overloads, those that cannot be tried left out (see `can_be_tried`)."""
+def problems(overloads: Iterable[Signature], differences: Differences | None = None) -> list[str]:
+    """What is wrong with these overloads, those that cannot be tried left out (see `can_be_tried`).
+
+    `differences` are those that derivatives are compared with: `difference_problems`, `second_difference_problems`.
+    """
+    differences = differences or difference_problems
     plans = [plan(s) for s in overloads]
     found: list[str] = []
     for is_random in (False, True):
         group = [p for p in plans if p.is_random is is_random]
         for start in range(0, len(group), IN_A_PROGRAM):
-            found += _problems(group[start : start + IN_A_PROGRAM])
+            found += _problems(group[start : start + IN_A_PROGRAM], differences)
     return found
 
 
@@ -213,7 +219,7 @@ def can_be_tried(signature: Signature) -> bool:
     return all(rank_of(a) <= HIGHEST_RANK for a in signature.arguments if scalar_in(a) == INT)
 
 
-def _problems(plans: Sequence[Plan]) -> list[str]:
+def _problems(plans: Sequence[Plan], differences: Differences) -> list[str]:
     with_base = [p for p in plans if p.base is not None]
     alone = [p for p in plans if p.base is None]
     found: list[str] = []
@@ -224,10 +230,10 @@ def _problems(plans: Sequence[Plan]) -> list[str]:
         program = CallProgram([p.signature for p in with_base], shapes)
         for number, made in enumerate(with_base):
             check = Comparison(program, number, base_program, bases.index((made.signature.name, made.base)), made)
-            found += [f"{made.signature}: {problem}" for problem in check.problems()]
+            found += [f"{made.signature}: {problem}" for problem in check.problems(differences)]
     if alone:
         values = [templates(p.signature.name, p.signature.arguments) for p in alone]
-        found += _problems_alone(alone, values)
+        found += _problems_alone(alone, values, differences)
     return found
 
 
@@ -269,7 +275,7 @@ class Comparison:
         self.program, self.number, self.base, self.base_number, self.made = program, number, base, base_number, made
         self.kind = named(made.signature.name).kind
 
-    def problems(self) -> list[str]:
+    def problems(self, differences: Differences) -> list[str]:
         """At the first arguments for which the base has finite values; differences may be out of reach there."""
         differing: list[str] = []
         infinite: tuple[float, float] | None = None
@@ -294,7 +300,7 @@ class Comparison:
             tried += 1
             if problems := self._value_problems(theta, *expected):
                 return problems
-            differing = difference_problems(self.program, self.number, theta, passed)
+            differing = differences(self.program, self.number, theta, passed)
             if not differing or tried == POINTS:
                 return differing
         if tried or infinite is None:
@@ -363,15 +369,25 @@ class Comparison:
         return problems
 
 
-def difference_problems(program: CallProgram, number: int, theta: Values, passed: Sequence[Values]) -> list[str]:
-    """The gradient against a central difference along a line on which the arguments stay in the domain."""
-    signature = program.signatures[number]
-    value, gradient = program.value_and_gradient(theta)
+Differences = Callable[[CallProgram, int, Values, Sequence[Values]], list[str]]
+
+
+def _line(program: CallProgram, number: int, theta: Values, passed: Sequence[Values]) -> Values:
+    """A direction along which the arguments stay in the domain."""
     rng = np.random.default_rng(number)
     along = np.zeros(theta.size)
-    for name, type_, argument in zip(program.arguments[number], signature.arguments, passed, strict=True):
+    for name, type_, argument in zip(
+        program.arguments[number], program.signatures[number].arguments, passed, strict=True
+    ):
         if scalar_in(type_) != INT:
             along[program.places[name]] = in_parameter_order(type_, direction(np.asarray(argument), rng))
+    return along
+
+
+def difference_problems(program: CallProgram, number: int, theta: Values, passed: Sequence[Values]) -> list[str]:
+    """The gradient against a central difference along a line on which the arguments stay in the domain."""
+    value, gradient = program.value_and_gradient(theta)
+    along = _line(program, number, theta, passed)
     if not np.any(along):
         return []
     ahead, behind = (program.value(theta + sign * STEP * along) for sign in (1, -1))
@@ -383,7 +399,29 @@ def difference_problems(program: CallProgram, number: int, theta: Values, passed
     return [f"derivative along a line {found}, central difference {difference}"]
 
 
-def _problems_alone(plans: Sequence[Plan], values: Sequence[Sequence[tuple[Values, ...]]]) -> list[str]:
+def second_difference_problems(program: CallProgram, number: int, theta: Values, passed: Sequence[Values]) -> list[str]:
+    """The product of the Hessian with such a direction against a central difference of gradients."""
+    along = _line(program, number, theta, passed)
+    if not np.any(along):
+        return []
+    gradient = program.value_and_gradient(theta)[1]
+    _, found = program.model.log_density_hessian_vector_product(theta, along, propto=False)
+    errors = []
+    for step in (STEP, WIDE_STEP):
+        ahead, behind = (program.value_and_gradient(theta + sign * step * along)[1] for sign in (1, -1))
+        difference = (ahead - behind) / (2 * step)
+        if not np.all(np.isfinite(difference)):
+            continue
+        scale = np.max(np.abs(found)) + np.max(np.abs(difference)) + 1e-2 * np.max(np.abs(gradient))
+        errors.append(float(np.max(np.abs(difference - found)) / max(scale, 1e-9)))
+    if not errors or min(errors) <= DIFFERENCE_TOLERANCE:
+        return []
+    return [f"product of Hessian and direction {found[3:].tolist()}, off differences by {min(errors):.1e}"]
+
+
+def _problems_alone(
+    plans: Sequence[Plan], values: Sequence[Sequence[tuple[Values, ...]]], differences: Differences
+) -> list[str]:
     """Overloads that nothing is known of but that they have values, and gradients that are those of the values."""
     left = list(range(len(plans)))
     problems: dict[int, list[str]] = {}
@@ -394,7 +432,7 @@ def _problems_alone(plans: Sequence[Plan], values: Sequence[Sequence[tuple[Value
         rows = [values[n][attempt] for n in trying]
         program = CallProgram([plans[n].signature for n in trying], [[v.shape for v in row] for row in rows])
         for place, (n, row) in enumerate(zip(trying, rows, strict=True)):
-            said = _problems_at(program, place, plans[n], row)
+            said = _problems_at(program, place, plans[n], row, differences)
             if said is None:
                 continue
             problems[n] = said
@@ -403,7 +441,9 @@ def _problems_alone(plans: Sequence[Plan], values: Sequence[Sequence[tuple[Value
     return [f"{plans[n].signature}: {said}" for n in left for said in problems.get(n, [NO_ARGUMENTS])]
 
 
-def _problems_at(program: CallProgram, place: int, made: Plan, row: Sequence[Values]) -> list[str] | None:
+def _problems_at(
+    program: CallProgram, place: int, made: Plan, row: Sequence[Values], differences: Differences
+) -> list[str] | None:
     """What is wrong at these arguments; None if there is no finite value."""
     theta = program.point(place, row)
     if made.is_random:
@@ -413,4 +453,4 @@ def _problems_at(program: CallProgram, place: int, made: Plan, row: Sequence[Val
     value, gradient = program.value_and_gradient(theta)
     if not (math.isfinite(value) and np.all(np.isfinite(gradient))):
         return None
-    return difference_problems(program, place, theta, row)
+    return differences(program, place, theta, row)

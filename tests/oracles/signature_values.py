@@ -159,10 +159,10 @@ def _size_of_base(base: tuple[StanType, ...]) -> tuple[int, ...]:
 
 @cache
 def _scalars_of(name: str, arity: int) -> tuple[StanType, ...] | None:
-    """The arguments of the overload of scalars, reals rather than ints, complex only if there is no other."""
+    """The arguments of the overload that takes and gives scalars: reals rather than ints, complex if need be."""
     found = signatures.overloads(name)
     assert found is not None
-    of_scalars = [s.arguments for s in found.of_arity(arity) if all(a in SCALARS for a in s.arguments)]
+    of_scalars = [s.arguments for s in found.of_arity(arity) if all(a in SCALARS for a in (*s.arguments, s.result))]
     order = {REAL: 0, INT: 1, COMPLEX: 2}
     return min(of_scalars, key=lambda types: [order[t] for t in types]) if of_scalars else None  # type: ignore[index]
 
