@@ -365,3 +365,32 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ulam_main.main(["pathfinder", str(model)]) == 1
     printed = capsys.readouterr().err
     assert "all 4 paths failed" in printed and "The first point that failed" in printed
+
+
+PARTS = """
+data { complex_vector[2] z; tuple(real, array[2] vector[2]) at; }
+parameters { complex_vector[2] w; tuple(real, array[2] tuple(vector[2], complex)) t; }
+model {
+  target += -sum(abs(w - z).^2);
+  t.1 ~ normal(at.1, 2);
+  for (k in 1:2) { t.2[k].1 ~ normal(at.2[k], 1); target += -norm(t.2[k].2); }
+}
+generated quantities { tuple(int, complex_vector[2]) twice = (2, 2 * w); }
+"""
+
+
+def test_complex_numbers_and_tuples(tmp_path: Path) -> None:
+    """In data, where paths begin, in draws by name and in CSV."""
+    model = StanModel(PARTS, {"z": [1 + 2j, -3j], "at": (5.0, [[1.0, 2.0], [3.0, 4.0]])})
+    begin = {"w": [1j, 2.0], "t": (1.0, [([0.0, 1.0], 1j), ([2.0, 3.0], 4 - 1j)])}
+    found = model.pathfinder(init=begin, seed=3)
+    assert np.mean(found["w"], axis=0) == pytest.approx([1 + 2j, -3j], abs=0.2)
+    assert np.std(found["w"].imag, axis=0) == pytest.approx([math.sqrt(0.5)] * 2, rel=0.2)
+    assert np.mean(found["t:2:1"], axis=0) == pytest.approx(np.array([[1.0, 2.0], [3.0, 4.0]]), abs=0.25)
+    assert np.mean(found["t:2:2"], axis=0) == pytest.approx([0, 0], abs=0.2)
+    assert np.mean(found["t:1"]) == pytest.approx(5, abs=0.5) and found["twice:2"] == pytest.approx(2 * found["w"])
+    found.to_csv(tmp_path / "draws.csv")
+    content = cmdstan_csv.read(tmp_path / "draws.csv")
+    columns = [content.names.index(name) for name in ("w.2.real", "w.2.imag", "t:1", "t:2.2:2.imag", "twice:1")]
+    expected = [found["w"][:, 1].real, found["w"][:, 1].imag, found["t:1"], found["t:2:2"][:, 1].imag, found["twice:1"]]
+    assert content.rows[:, columns] == pytest.approx(np.array(expected).T, rel=1e-5, abs=1e-5)
