@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import frexp
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from xdsl.dialects import arith
@@ -71,6 +72,8 @@ def _taken_apart(term: Term) -> _Partial:
             return _Partial(False, value, divisor, None)
         case Application("*", (Application("/", (Number(value), divisor)), factor)):
             return _Partial(False, value, divisor, factor)
+        case Application("*", (Number(value), factor)) if abs(frexp(value)[0]) == 0.5:
+            return _Partial(False, value, None, factor)  # no bit depends on what a power of two is multiplied with
         case _:
             return _Partial(False, 1, None, term)
 
