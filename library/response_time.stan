@@ -50,11 +50,12 @@ real wiener_log_large_time(real x, real w, real terms) {
 /* With a drift that is normal with standard deviation sv over trials; sv >= 0. The last form has a precision, which is not
  * needed: the series has all digits. */
 real wiener_lpdf(real y, real alpha, real tau, real beta, real delta, real sv) {
-  require_positive(y);
+  require_positive_finite(y);
   require_positive_finite(alpha);
   require_nonnegative(tau);
   require_finite(tau);
-  require_probability(beta);
+  require_greater(beta, 0.0);
+  require_less(beta, 1.0);
   require_finite(delta);
   require_nonnegative(sv);
   require_finite(sv);

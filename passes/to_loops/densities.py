@@ -21,6 +21,7 @@ from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.records import record
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.errors import NotSupportedError
+from ulam.passes.rewriting import discard
 from ulam.passes.to_loops.indexing import Selection
 from ulam.passes.to_loops.indexing import select as select_part
 from ulam.passes.to_loops.inlining import (
@@ -61,8 +62,23 @@ class Template:
 def template_of(low: Lowering, function: stan.FuncOp) -> Template:
     """The template of a density function, made once for all units of a program."""
     if (found := low.templates.get(function)) is None:
+        _spread_checks(low, function)
         found = low.templates[function] = _take_apart(function)
     return found
+
+
+def _spread_checks(low: Lowering, function: stan.FuncOp) -> None:
+    """Writes calls that give nothing in place: the checks of the function that is called are the density's own."""
+    for op in list(function.body.block.ops):
+        if not isinstance(op, stan.CallOp) or op.res is not None or is_requirement(op):
+            continue
+        assert op.definition is not None
+        called = low.functions[op.definition.data].body.block
+        values = dict(zip(called.args, op.arguments, strict=True))
+        for inner in called.ops:
+            if not isinstance(inner, stan.ReturnOp):
+                function.body.block.insert_op_before(inner.clone(values), op)
+        discard(op)
 
 
 def _take_apart(function: stan.FuncOp) -> Template:
