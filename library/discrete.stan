@@ -137,7 +137,13 @@ real beta_neg_binomial_lpmf(int n, real r, real alpha, real beta) {
   require_positive_finite(r);
   require_positive_finite(alpha);
   require_positive_finite(beta);
-  return lbeta(n + r, alpha + beta) - lbeta(r, alpha) + lgamma(n + beta) - lgamma(beta) - lgamma(n + 1.0);
+  return r < beta ? beta_neg_binomial_log_mass(n, r, alpha, beta) : beta_neg_binomial_log_mass(n, beta, alpha, r);
+}
+
+/* r and beta may be exchanged: s is the smaller one, so that no large numbers cancel. */
+real beta_neg_binomial_log_mass(int n, real s, real alpha, real t) {
+  real shapes = lbeta(n + s, alpha + t) - lbeta(s, alpha);
+  return n == 0 ? shapes : shapes - lbeta(t, n) - log(n);
 }
 
 /* Yule-Simon. n >= 1, alpha > 0 and finite. */
@@ -186,17 +192,24 @@ real beta_neg_binomial_lccdf(int n, real r, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   if (n < 0) return 0;
-  return n * alpha > r * beta ? beta_neg_binomial_log_tail(n + 1, fmin(r, beta), alpha, fmax(r, beta))
+  return n * alpha > r * beta ? beta_neg_binomial_log_tail_of_both(n + 1, r, alpha, beta)
          : log1m_exp(beta_neg_binomial_log_probability(n, r, alpha, beta));
 }
 
+real beta_neg_binomial_log_tail_of_both(int n, real r, real alpha, real beta) {
+  return r < beta ? beta_neg_binomial_log_tail(n, r, alpha, beta) : beta_neg_binomial_log_tail(n, beta, alpha, r);
+}
+
 real beta_neg_binomial_log_probability(int n, real r, real alpha, real beta) {
-  if (n * alpha > r * beta) return log1m_exp(beta_neg_binomial_log_tail(n + 1, fmin(r, beta), alpha, fmax(r, beta)));
+  if (n * alpha > r * beta) return log1m_exp(beta_neg_binomial_log_tail_of_both(n + 1, r, alpha, beta));
+  real s = r < beta ? r : beta;
+  real t = r < beta ? beta : r;
   real total = 1;
   real term = 1;
   int k = n;
   while (k > 0 && term > 0) {
-    term *= k / (k - 1 + r) * ((k - 1 + r + alpha + beta) / (k - 1 + beta));
+    if (n - k == 10000000) reject("beta_neg_binomial: too many outcomes would have to be added up");
+    term *= k / (k - 1 + s) * ((k - 1 + s + alpha + t) / (k - 1 + t));
     total += term;
     k -= 1;
     if (term < 1e-20 * total && k * (alpha + 1) < (r - 1) * (beta - 1)) term = 0;
@@ -205,25 +218,38 @@ real beta_neg_binomial_log_probability(int n, real r, real alpha, real beta) {
 }
 
 /* The first masses one by one; the rest is a hypergeometric series 3F2 at 1, which converges slowly, made by Thomae's
- * transformation one whose terms fall fast once n exceeds s (alpha + t), s being the smaller of the two shapes. */
+ * transformation one whose terms fall fast once n exceeds s (alpha + t), s being the smaller of the two shapes, and the
+ * square root of alpha + t. Masses fall from k on if s t < k (1 + alpha) + s + alpha + t. With c = 2 (s t / (1 + alpha) + s
+ * + alpha + t) and m > c all masses from that of m on are at most that times (m + c) / alpha: the difference of
+ * neighbours of mass (m + c) / alpha is at least the mass. So where the masses are small enough there is no rest. */
 real beta_neg_binomial_log_tail(int n, real s, real alpha, real t) {
   real total = 0;
   real term = 1;
   int k = n;
-  while (k < 2 * s * (alpha + t) && term > 1e-20 * total) {
+  real shapes = s + alpha + t;
+  real c = 2 * (s * t / (1 + alpha) + shapes);
+  real end = fmax(2 * s * (alpha + t), sqrt(41 * (alpha + t)) + 41);
+  while (k < end) {
+    if (k - n == 2000000) reject("beta_neg_binomial: the sum of the tail converges too slowly");
+    if (term * (k + c + 1) * (1 + 2 / alpha) < 1e-18 * total && s * t < k * (1 + alpha) + shapes)
+      return beta_neg_binomial_log_mass(n, s, alpha, t) + log(total);
     total += term;
-    term *= (k + s) / (k + 1) * ((k + t) / (k + s + alpha + t));
+    term *= (k + s) / (k + 1) * ((k + t) / (k + shapes));
     k += 1;
   }
   real rest = 1;
   real part = 1;
+  real size = 1; /* of a part and of its slopes, which go on where s is an integer and parts are 0 */
   int j = 0;
-  while (abs(part) * (j + 1) > 1e-18 * rest || j < 2) {
-    part *= (j + 1 - s) / (j + 1) * ((alpha + t + j) / (alpha + k + t + j));
+  while (size * (j + 1) > 1e-18 * rest || j < 2) {
+    if (j == 2000000) reject("beta_neg_binomial: the series of the tail converges too slowly");
+    real falls = (alpha + t + j) / ((j + 1) * (alpha + k + t + j));
+    part *= (j + 1 - s) * falls;
+    size *= fmax(abs(j + 1 - s), 1) * falls;
     j += 1;
     rest += part * alpha / (alpha + j);
   }
-  return beta_neg_binomial_lpmf(n | s, alpha, t)
+  return beta_neg_binomial_log_mass(n, s, alpha, t)
          + log(total + term * rest * beta_neg_binomial_tail_factor(k, s, alpha, t));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -165,3 +166,48 @@ def test_laplace_forms_are_the_general_one(likelihood: str) -> None:
     slope = ulam.StanModel(LIKELIHOOD.replace("DENSITY", density), data, opt_level=0).log_density_gradient(mean)[1]
     covariance = 0.4 * np.exp(0.2) * np.ones((3, 3)) + np.exp(0.2) * np.eye(3)
     np.testing.assert_allclose(covariance @ slope, mean, rtol=1e-8, atol=1e-10)  # that it is the mode
+
+
+def test_tails_of_the_beta_negative_binomial_end_soon() -> None:
+    """Shapes of all sizes: soon a value, that of the masses where these fall fast, or an error that says so."""
+    model = ulam.StanModel(
+        """data { int n; }
+           parameters { real r; real a; real b; }
+           model { target += beta_neg_binomial_lccdf(n | r, a, b); }
+           generated quantities {
+             real both = beta_neg_binomial_cdf(n | r, a, b) + exp(beta_neg_binomial_lccdf(n | r, a, b));
+             real masses = log_sum_exp(to_vector({
+               beta_neg_binomial_lpmf(n + 1 | r, a, b), beta_neg_binomial_lpmf(n + 2 | r, a, b),
+               beta_neg_binomial_lpmf(n + 3 | r, a, b)}));
+           }""",
+        {"n": 2},
+    )
+    rng = ulam.Rng(1)
+    shapes = [1e-300, 0.5, 1e3, 1e10]
+    for r, a, b in itertools.product(shapes, repeat=3):
+        point = np.array([r, a, b])
+        try:
+            value, gradient = model.log_density_gradient(point, time_limit=20)
+            *_, both, masses = model.param_constrain(point, include_gq=True, rng=rng)
+        except ulam.Rejection as error:
+            assert "too slowly" in str(error) or "too many" in str(error)
+            assert max(r, b) > 1e9
+            continue
+        assert both == pytest.approx(1, rel=1e-9)
+        assert value <= 1e-12 and not np.isnan(gradient).any()
+        if a > 1e8 * max(r, b, 1):
+            assert value == pytest.approx(masses, rel=1e-9)
+
+
+def test_shapes_of_the_beta_negative_binomial_may_be_exchanged() -> None:
+    """Also where they are equal: the gradient goes to both."""
+    for name in ("lpmf", "lcdf", "lccdf"):
+        model = ulam.StanModel(
+            f"parameters {{ real r; real a; real b; }} model {{ target += beta_neg_binomial_{name}(9 | r, a, b); }}"
+        )
+        for r, b in ((2.0, 2.0), (0.3, 7.0)):
+            value, (of_r, of_a, of_b) = model.log_density_gradient([r, 3, b])
+            other, (of_b_other, of_a_other, of_r_other) = model.log_density_gradient([b, 3, r])
+            expected = [value, of_r, of_a, of_b]
+            np.testing.assert_allclose([other, of_r_other, of_a_other, of_b_other], expected, rtol=1e-12)
+            assert (of_r == pytest.approx(of_b, rel=1e-12)) == (r == b)
