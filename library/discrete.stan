@@ -239,13 +239,13 @@ real beta_neg_binomial_log_tail(int n, real s, real alpha, real t) {
   }
   real rest = 1;
   real part = 1;
-  real size = 1; /* of a part and of its slopes, which go on where s is an integer and parts are 0 */
+  real magnitude = 1; /* of a part and of its slopes, which go on where s is an integer and parts are 0 */
   int j = 0;
-  while (size * (j + 1) > 1e-18 * rest || j < 2) {
+  while (magnitude * (j + 1) > 1e-18 * rest || j < 2) {
     if (j == 2000000) reject("beta_neg_binomial: the series of the tail converges too slowly");
     real falls = (alpha + t + j) / ((j + 1) * (alpha + k + t + j));
     part *= (j + 1 - s) * falls;
-    size *= fmax(abs(j + 1 - s), 1) * falls;
+    magnitude *= fmax(abs(j + 1 - s), 1) * falls;
     j += 1;
     rest += part * alpha / (alpha + j);
   }

@@ -128,18 +128,29 @@ real hypergeometric_alternating(array[] real a, array[] real b) {
   return total;
 }
 
+/* `magnitude` is that of a term and of its slopes: these go on where a parameter is a negative integer and terms are 0, if
+ * they are small in the end. */
 real hypergeometric_sum(array[] real a, array[] real b, real z) {
+  int is_finite = size(a) > size(b) + 1 || (size(a) == size(b) + 1 && abs(z) >= 1);
   real total = 1;
   real term = 1;
+  real magnitude = 1;
   int k = 0;
   int small = 0;
-  while (small < 3 && k < 1000000) {
+  while (small < 3 && k < 1000000 && !(is_finite && term == 0)) {
     term *= z / (k + 1);
-    for (i in 1:size(a)) term *= a[i] + k;
-    for (i in 1:size(b)) term /= b[i] + k;
+    magnitude *= abs(value_of(z)) / (k + 1);
+    for (i in 1:size(a)) {
+      term *= a[i] + k;
+      if (a[i] + k != 0) magnitude *= abs(value_of(a[i]) + k);
+    }
+    for (i in 1:size(b)) {
+      term /= b[i] + k;
+      magnitude /= abs(value_of(b[i]) + k);
+    }
     total += term;
     k += 1;
-    small = abs(term) * k <= 1e-17 * abs(total) ? small + 1 : 0;
+    small = magnitude * k <= 1e-17 * abs(total) ? small + 1 : 0;
   }
   return total;
 }

@@ -56,3 +56,19 @@ def test_without_a_limit_it_is_an_error(model: ulam.StanModel) -> None:
     for z, total in ((1.0, 2.8), (-1.0, 1.7)):
         with pytest.raises(ProgramError, match="must be greater than"):
             model.log_density(np.array([0.3, 1.7, 0.8, total - 0.8, 0.8, z, 0.0]))
+
+
+INTEGERS = [(3, 1, 2, -0.7), (-2, 1.5, 2.2, 0.6), (1.5, -3, 2, 0.5), (2.5, 1, 1.5, -0.8), (0, 1.5, 2.5, 0.4)]
+
+
+@pytest.mark.parametrize("point", INTEGERS)
+def test_slopes_where_terms_vanish(point: tuple[float, ...]) -> None:
+    """Where a parameter is a negative integer, or is made one by a transformation, terms end, but not their slopes."""
+    model = ulam.StanModel(
+        "parameters { real a; real b; real c; real z; } model { target += hypergeometric_2F1(a, b, c, z); }"
+    )
+    center = np.array(point, float)
+    for k in range(3):
+        step = 1e-4 * np.eye(4)[k]
+        around = [model.log_density_gradient(center + sign * step)[1] for sign in (-1, 1)]
+        np.testing.assert_allclose(model.log_density_gradient(center)[1], np.mean(around, axis=0), rtol=1e-6, atol=1e-7)
