@@ -42,6 +42,8 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),
     "powers-to-exponentials": _any("pow"),
     "logs-of-choices": (*_any("loop:rt.math"), *_any("loop:scf.if loop:arith.select")),
+    "private-rows": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:rt.load")),
+    "terms-at-stores": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:ad.target_add")),
     "carry-stores": (*_any("sqrt"), *_any("loop:rt.store")),
     "cancel-inverses": _any("sqrt"),
     "log-sums-to-products": (*_any("log log_sum_exp"), *_any("exp log_sum_exp")),

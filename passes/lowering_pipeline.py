@@ -55,6 +55,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             passes.append('if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}')
             passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
             passes += [LINEAR_LAYOUTS.format("{early=true}")] if layouts else []
+            passes.append('if-changed{passes="terms-at-stores,private-rows" then="fold,cse,dce"}')
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
             passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')

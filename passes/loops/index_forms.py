@@ -14,7 +14,7 @@ from dataclasses import field
 from math import gcd
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects.scalar_ops import constant, constant_integer, not_clamped
@@ -56,11 +56,40 @@ def known(form: Form) -> int | None:
     return form.get((), 0) if not form.keys() - {()} else None
 
 
+@record(frozen=True)
+class Columns:
+    """`multiple * stride * ... + offset`."""
+
+    stride: Monomial
+    multiple: int
+    offset: Form
+
+    def number_of(self, form: Form) -> Form:
+        """Which column a form is in: what stride and multiple are multiplied by."""
+        rest = plus(form, self.offset, -1)
+        strides = list(self.stride)
+        quotient: Form = {}
+        for monomial, count in rest.items():
+            left = list(monomial)
+            for factor in strides:
+                left.remove(factor)
+            quotient[tuple(left)] = count // self.multiple
+        return quotient
+
+
 @record
 class IndexForms:
-    """The forms of ints as seen from one loop. Products of what the loops do not change are left as they are."""
+    """The forms of ints as seen from one loop. Products of what the loops do not change are left as they are.
+
+    `partner`: a later loop over the same range, whose variable counts as that of the first. `narrow`: arithmetic of 32
+    bits in the nest, a program's own, is taken to be exact; `extended` has the forms of its results, for those who can
+    tell that it is.
+    """
 
     loop: scf.ForOp
+    partner: scf.ForOp | None = None
+    narrow: bool = False
+    extended: list[Form] = field(default_factory=list[Form])
     factors: list[SSAValue] = field(default_factory=list[SSAValue])
     ranges: dict[int, tuple[Form, Form]] = field(default_factory=dict[int, tuple[Form, Form]])
     """Variable of an inner loop → its least value, and its greatest."""
@@ -93,15 +122,19 @@ class IndexForms:
         found: Form | None = None
         if isinstance(op, Block):
             loop = op.parent_op()
-            if loop is self.loop and value.index == 0:  # type: ignore[attr-defined]
-                return {(self.number(value),): 1}
-            if isinstance(loop, scf.ForOp) and value is op.args[0] and is_inside(value, self.loop):
+            if (loop is self.loop or loop is self.partner) and value is op.args[0]:
+                return {(self.variable,): 1}
+            if isinstance(loop, scf.ForOp) and value is op.args[0] and self.is_inside(value):
                 return self._of_inner_variable(loop, value)
-        elif depth < _DEPTH and value.type == i64:
+        elif depth < _DEPTH and (value.type == i64 or (self.narrow and value.type == i32 and self.is_inside(value))):
             found = self._of_sum_or_product(op, depth + 1)
         if found is not None:
             return found
-        return None if is_inside(value, self.loop) else {(self.number(value),): 1}
+        return None if self.is_inside(value) else {(self.number(value),): 1}
+
+    def is_inside(self, value: SSAValue) -> bool:
+        """Whether a value is one of the loop's, or of its partner's."""
+        return is_inside(value, self.loop) or (self.partner is not None and is_inside(value, self.partner))
 
     def _of_sum_or_product(self, op: Operation, depth: int) -> Form | None:
         if (sign := _SUMS.get(type(op))) is not None:  # type: ignore[arg-type]
@@ -111,19 +144,25 @@ class IndexForms:
             left, right = self.of(op.operands[0], depth), self.of(op.operands[1], depth)
             product = times(left, right) if left is not None and right is not None else None
             return product if product is not None and all(len(m) <= _DEGREE for m in product) else None
+        if self.narrow and isinstance(op, arith.ExtSIOp | arith.TruncIOp):
+            found = self.of(op.operands[0], depth)
+            if found is not None and isinstance(op, arith.ExtSIOp) and self.is_inside(op.input):
+                self.extended.append(found)
+            return found
         return None
 
     def _of_inner_variable(self, loop: scf.ForOp, value: SSAValue) -> Form | None:
-        lower, upper, step = self.of(loop.lb), self.of(_limit(loop)), constant_integer(loop.step)
+        lower, upper, step = self.of(loop.lb), self.of(limit_of(loop)), constant_integer(loop.step)
         if lower is None or upper is None or step is None or step <= 0:
             return None
         number = self.number(value)
-        if not any(self._is_variable(factor) for form in (lower, upper) for m in form for factor in m):
+        if not any(self.is_variable(factor) for form in (lower, upper) for m in form for factor in m):
             self.ranges[number] = lower, plus(upper, {(): 1}, -1)
         return {(number,): 1}
 
-    def _is_variable(self, factor: int) -> bool:
-        return is_inside(self.factors[factor], self.loop)
+    def is_variable(self, factor: int) -> bool:
+        """Whether a factor changes within the nest."""
+        return self.is_inside(self.factors[factor])
 
     # ------------------------------------------------------------ which iterations meet
 
@@ -144,37 +183,53 @@ class IndexForms:
         ((monomial, count),) = of_lane[0].items()
         rests = [{m: c for m, c in form.items() if self.variable not in m} for form in forms]
         if monomial == (self.variable,):
-            if not any(self._is_variable(factor) for rest in rests for m in rest for factor in m):
-                return [] if all(_never_met(plus(rest, rests[0], -1), count) for rest in rests) else None
+            if not any(self.is_variable(factor) for rest in rests for m in rest for factor in m):
+                if all(_never_met(plus(rest, rests[0], -1), count) for rest in rests):
+                    return []
             if (found := self._within_column(rests, abs(count))) is not None:
                 return found
         stride = list(monomial)
         stride.remove(self.variable)
-        if any(self._is_variable(factor) for factor in stride):
+        if any(self.is_variable(factor) for factor in stride):
             return None
         return self._within_row(rests, tuple(stride), abs(count))
 
     def _within_column(self, rests: Sequence[Form], count: int) -> list[Form] | None:
         """`count * i`, with other variables times a stride that no distance of iterations reaches."""
+        found = self.columns(rests)
+        if found is None or (found.stride == () and found.multiple <= count):
+            return None
+        stride, multiple = found.stride, found.multiple
+        farthest = times({(): count}, plus(self.span, {(): 1}, -1))
+        return [plus(plus({stride: multiple}, farthest, -1), {(): 1}, -1)]
+
+    def columns(self, rests: Sequence[Form]) -> Columns | None:
+        """What forms without the outer variable are multiples of, but for an offset that they share; None if nothing.
+
+        It goes with the inner loops' variables, or, where there are none, makes the difference of the forms.
+        """
         stride: Monomial | None = None
         multiple = 0
         for rest in rests:
             for monomial, c in rest.items():
-                variables = [factor for factor in monomial if self._is_variable(factor)]
+                variables = [factor for factor in monomial if self.is_variable(factor)]
                 if not variables:
                     continue
-                others = tuple(factor for factor in monomial if not self._is_variable(factor))
+                others = tuple(factor for factor in monomial if not self.is_variable(factor))
                 if len(variables) > 1 or (stride is not None and others != stride):
                     return None
                 stride, multiple = others, gcd(multiple, c)
-        assert stride is not None
-        if stride == () and multiple <= count:
-            return None
-        offsets = [_modulo(rest, stride, multiple, self._is_variable) for rest in rests]
+        if stride is None:
+            differences = [plus(rest, rests[0], -1) for rest in rests]
+            monomials = {monomial for form in differences for monomial in form}
+            if len(monomials) != 1:
+                return None
+            (stride,) = monomials
+            multiple = gcd(*(form.get(stride, 0) for form in differences))
+        offsets = [_modulo(rest, stride, multiple, self.is_variable) for rest in rests]
         if any(offset != offsets[0] for offset in offsets):
             return None
-        farthest = times({(): count}, plus(self.span, {(): 1}, -1))
-        return [plus(plus({stride: multiple}, farthest, -1), {(): 1}, -1)]
+        return Columns(stride, multiple, offsets[0])
 
     def _within_row(self, rests: Sequence[Form], stride: Monomial, count: int) -> list[Form] | None:
         """`count * stride * i`, with everything else between 0 and `count * stride`."""
@@ -200,7 +255,7 @@ class IndexForms:
         least: Form = {}
         most: Form = {}
         for monomial, count in form.items():
-            variables = [factor for factor in monomial if self._is_variable(factor)]
+            variables = [factor for factor in monomial if self.is_variable(factor)]
             if not variables:
                 least, most = plus(least, {monomial: count}), plus(most, {monomial: count})
                 continue
@@ -229,7 +284,7 @@ class IndexForms:
             return None
         stride = list(of_lane[0])
         stride.remove(self.variable)
-        if not stride or any(self._is_variable(factor) for factor in stride):
+        if not stride or any(self.is_variable(factor) for factor in stride):
             return None
         key = tuple(stride)
         return {key: 1}, form.get(key, 0), {m: c for m, c in form.items() if self.variable not in m and m != key}
@@ -254,8 +309,16 @@ class IndexForms:
             return op.result
 
         total: SSAValue | None = None
+
+        def wide(value: SSAValue) -> SSAValue:
+            if value.type == i64:
+                return value
+            op = arith.ExtSIOp.create(operands=(value,), result_types=(i64,))
+            ops.append(op)
+            return op.results[0]
+
         for monomial, count in sorted(form.items(), reverse=True):
-            factors = [names.get(self.factors[k], self.factors[k]) for k in monomial]
+            factors = [wide(names.get(self.factors[k], self.factors[k])) for k in monomial]
             if count != 1 or not factors:
                 factors.append(number(count))
             product = factors[0]
@@ -265,7 +328,7 @@ class IndexForms:
         return ops, number(0) if total is None else total
 
 
-def _limit(loop: scf.ForOp) -> SSAValue:
+def limit_of(loop: scf.ForOp) -> SSAValue:
     """The upper bound of a loop; `n` if it is `max(n, 0)`, from 0."""
     return not_clamped(loop.ub) if constant_integer(loop.lb) == 0 else loop.ub
 

@@ -70,7 +70,7 @@ class LoopFusion(TellingPass):
 
 def run_on(op: Operation, before_reverse_mode: bool, reassociate: bool) -> bool:
     """Fuses loops in every function at or below `op`; whether there were any."""
-    fusion = _Fusion(before_reverse_mode, reassociate)
+    fusion = Fusion(before_reverse_mode, reassociate)
     for function in functions(op):
         for block in function.body.blocks:
             fusion.visit(block)
@@ -128,7 +128,7 @@ def _overlap(first: set[Root], second: set[Root]) -> bool:
     return bool(first and second) and any(may_overlap(a, b) for a in first for b in second)
 
 
-class _Loop:
+class CountedLoop:
     """A loop and what is known of it."""
 
     def __init__(self, op: scf.ForOp) -> None:
@@ -153,10 +153,11 @@ class _Loop:
         return (
             self.accesses.adds_to_target
             and all(result.type != f64 and not isinstance(result.type, rt.BufferType) for result in self.op.results)
-            and all(self._is_own(access.root) for access in self.accesses.accesses if access.kind != Kind.READ)
+            and all(self.is_own(access.root) for access in self.accesses.accesses if access.kind != Kind.READ)
         )
 
-    def _is_own(self, buffer: Root) -> bool:
+    def is_own(self, buffer: Root) -> bool:
+        """Whether each iteration takes the memory for itself."""
         return isinstance(buffer, SSAValue) and is_inside(buffer, self.op)
 
     def only_checks(self) -> bool:
@@ -185,12 +186,14 @@ class _Late:
     summary: _Summary = field(default_factory=_Summary)
 
 
-class _Fusion:
+class Fusion:
+    """Walks over a function and fuses its loops."""
+
     def __init__(self, before_reverse_mode: bool, reassociate: bool) -> None:
         self.before_reverse_mode = before_reverse_mode
         self.reassociate = reassociate
         self.changed = False
-        self._loops: dict[Operation, _Loop] = {}
+        self._loops: dict[Operation, CountedLoop] = {}
         self._summaries: dict[Operation, _Summary] = {}
 
     def visit(self, block: Block) -> None:
@@ -217,10 +220,10 @@ class _Fusion:
             op = fused if fused is not None else op.next_op
         return changed
 
-    def _loop(self, op: scf.ForOp) -> _Loop:
+    def _loop(self, op: scf.ForOp) -> CountedLoop:
         found = self._loops.get(op)
         if found is None:
-            found = self._loops[op] = _Loop(op)
+            found = self._loops[op] = CountedLoop(op)
         return found
 
     def _summary(self, op: Operation) -> _Summary:
@@ -245,8 +248,8 @@ class _Fusion:
             cls = type(other)
             if cls is scf.ForOp and _range(other) == bounds:  # type: ignore[arg-type]
                 second = self._loop(other)  # type: ignore[arg-type]
-                if self._is_wanted(first, second, absorb) and self._is_legal(first, second, late):
-                    return self._fuse(op, second.op, late.ops)
+                if self.is_wanted(first, second, absorb) and self._is_legal(first, second, late):
+                    return self.fuse(op, second.op, late.ops)
                 partners -= 1
                 if not partners:
                     return None
@@ -261,7 +264,7 @@ class _Fusion:
 
     # ------------------------------------------------------------ whether
 
-    def _pass_by(self, op: Operation, first: _Loop, late: _Late) -> bool:
+    def _pass_by(self, op: Operation, first: CountedLoop, late: _Late) -> bool:
         """Finds a place for an op with effects before or behind the fused loop; whether there is one."""
         summary = self._summary(op)
         if summary.is_fixed:
@@ -278,12 +281,9 @@ class _Fusion:
     def _ordered(self, a: _Summary, b: _Summary) -> bool:
         return _conflict(a, b) or (a.adds_to_target and b.adds_to_target and not self.reassociate)
 
-    def _is_wanted(self, first: _Loop, second: _Loop, absorb: bool) -> bool:
-        if first.accesses.size + second.accesses.size > _SIZE or first.op.attributes != second.op.attributes:
-            return False
-        if not second.is_candidate or first.accesses.has_regions != second.accesses.has_regions:
-            return False
-        if first.is_serial != second.is_serial and (second if first.is_serial else first).accesses.has_math:
+    def is_wanted(self, first: CountedLoop, second: CountedLoop, absorb: bool) -> bool:
+        """Whether two loops had better be one; `absorb`: since the second alone reads what the first writes."""
+        if not self.is_possible(first, second) or first.accesses.has_regions != second.accesses.has_regions:
             return False
         if not self.before_reverse_mode or first.only_checks() or second.only_checks():
             return not absorb
@@ -292,7 +292,15 @@ class _Fusion:
             return not alike and second.only_adds_to_target() and _dissolves(first, second)
         return alike
 
-    def _is_legal(self, first: _Loop, second: _Loop, late: _Late) -> bool:
+    def is_possible(self, first: CountedLoop, second: CountedLoop) -> bool:
+        """Whether two loops are such as may become one, which then is not too large."""
+        if first.accesses.size + second.accesses.size > _SIZE or first.op.attributes != second.op.attributes:
+            return False
+        if not second.is_candidate:
+            return False
+        return first.is_serial == second.is_serial or not (second if first.is_serial else first).accesses.has_math
+
+    def _is_legal(self, first: CountedLoop, second: CountedLoop, late: _Late) -> bool:
         if first.accesses.adds_to_target and second.accesses.adds_to_target and not self.reassociate:
             return False
         if not second.accesses.used.isdisjoint(late.results) or self._ordered(late.summary, second.summary):
@@ -300,6 +308,10 @@ class _Fusion:
         chained = self._chained(first.op, second.op)
         if any(start in late.results and start not in chained for start in second.op.operands):
             return False
+        return self.keeps_order(first, second)
+
+    def keeps_order(self, first: CountedLoop, second: CountedLoop) -> bool:
+        """Whether no element is touched in another order."""
         # Reverse mode takes iterations to be independent of each other but for carried values and variables.
         same = self.before_reverse_mode
         return all(meet_in_order(a, b, same) for a in first.accesses.accesses for b in second.accesses.accesses)
@@ -310,7 +322,8 @@ class _Fusion:
 
     # ------------------------------------------------------------ doing it
 
-    def _fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
+    def fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
+        """One loop instead of two, with `late` behind it."""
         outer = second.parent
         assert outer is not None
         self._forget_users((first, second))
@@ -429,7 +442,7 @@ def is_sum(body: Block, position: int) -> bool:
     return all(use.operation is end for use in value.uses) and sum(1 for _ in value.uses) == 1
 
 
-def _dissolves(first: _Loop, second: _Loop) -> bool:
+def _dissolves(first: CountedLoop, second: CountedLoop) -> bool:
     """Whether all that `first` computes goes to `second`, element by element, by memory that nothing else reads."""
     if first.accesses.adds_to_target or any(result.type == f64 for result in first.op.results):
         return False
@@ -437,7 +450,7 @@ def _dissolves(first: _Loop, second: _Loop) -> bool:
     return bool(writes) and all(_is_passed_on(write, first, second) for write in writes)
 
 
-def _is_passed_on(write: Access, first: _Loop, second: _Loop) -> bool:
+def _is_passed_on(write: Access, first: CountedLoop, second: CountedLoop) -> bool:
     buffer = write.root
     if not isinstance(write.op, rt.StoreOp) or write.op.parent is not first.op.body.block:
         return False

@@ -1,0 +1,222 @@
+"""Memory of which each iteration of a loop needs its own part alone: the iteration takes that for itself.
+
+    for n: for k: g[n, k] = f(n, k)                    for n: take p
+    for n: target += log_sum_exp(g[n])         →              for k: p[k] = f(n, k)
+                                                              target += log_sum_exp(p)
+
+A container that one loop fills and another over the same range reads, row by row: the loops become one, and rows need
+no more than one after the other. What follows then sees what it would see of a variable of the loop: small rows become
+scalars, the loop adds to the target alone, and its reverse needs no memory of the whole.
+
+Which elements an iteration touches is found by `row_memory`. Not applied where another place touches the memory, where
+iterations may touch the same element, or where loops cannot become one (`loop_fusion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.dialects.scalar_ops import constant, constant_integer
+from ulam.dialects.walk import ops_within
+from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.builder import WRAPS
+from ulam.passes.loops.accesses import Kind, meet_in_order
+from ulam.passes.loops.bound_forms import BoundForms, bound_ints
+from ulam.passes.loops.effects import Root
+from ulam.passes.loops.index_forms import IndexForms, known, limit_of, plus
+from ulam.passes.loops.loop_fusion import CountedLoop, Fusion
+from ulam.passes.loops.row_memory import MemoryUses, places_of
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import applied_to, discard, replace_uses
+from ulam.passes.running import TellingPass
+
+
+class PrivateRows(TellingPass):
+    """Lets iterations take memory for themselves instead of a part of what all share."""
+
+    name = "private-rows"
+
+    def changes(self, module: ModuleOp) -> bool:
+        return run_on(evaluate_of(module, self.name), bound_ints(module))
+
+
+def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
+    """Changes the loops of a function; whether there was anything to do. `bound`: what `bind` puts into slots."""
+    changed = False
+    while shared := [op for op in ops_within(function) if _may_be_private(MemoryUses.of(op))]:
+        fusion = _FusionOfRows(bound)
+        for block in function.body.blocks:
+            fusion.visit(block)
+        taken = [op for op in shared if _take_inside(op, bound)]
+        changed = changed or fusion.changed or bool(taken)
+        if not taken:
+            break
+        # Loops inside of a loop may become one now that their memory is the iteration's own.
+    return changed
+
+
+def _may_be_private(uses: MemoryUses | None) -> bool:
+    """Whether it is worth while to find out which elements iterations touch."""
+    if uses is None or len(uses.loops) > 2:
+        return False
+    return len(uses.loops) == 2 or any(access.op.parent is not uses.loops[0].body.block for access in uses.accesses)
+
+
+# ---------------------------------------------------------------- two loops become one
+
+
+class _FusionOfRows(Fusion):
+    """Fuses loops of which the second reads, row by row, what the first has filled for it alone."""
+
+    def __init__(self, bound: dict[int, SSAValue]) -> None:
+        super().__init__(before_reverse_mode=True, reassociate=True)
+        self._bound = bound
+        self._rows: dict[SSAValue, tuple[set[scf.ForOp], bool | None]] = {}
+
+    def is_wanted(self, first: CountedLoop, second: CountedLoop, absorb: bool) -> bool:
+        if absorb or first.accesses.adds_to_target or not self.is_possible(first, second):
+            return False
+        written = {access.root for access in first.accesses.accesses if access.kind is not Kind.READ}
+        written = {memory for memory in written if not first.is_own(memory)}
+        passed = {memory: rows for memory in written if (rows := self._passed_on(memory, first, second)) is not None}
+        if not any(passed.values()):  # as `loop-fusion` has it, but for what a loop with branches or loops adds up
+            straight = first if second.accesses.has_regions else second
+            if first.accesses.has_regions == second.accesses.has_regions or straight.accesses.has_math:
+                return False
+        # What only adds to the target has its reverse in the same loop, and is to stay so.
+        return bool(passed) and (len(passed) == len(written) or not second.only_adds_to_target())
+
+    def keeps_order(self, first: CountedLoop, second: CountedLoop) -> bool:
+        met = {
+            a.root
+            for a in first.accesses.accesses
+            for b in second.accesses.accesses
+            if not meet_in_order(a, b, self.before_reverse_mode)
+        }
+        return all(self._passed_on(memory, first, second) is not None for memory in met)
+
+    def _passed_on(self, memory: Root, first: CountedLoop, second: CountedLoop) -> bool | None:
+        """Whether an iteration has more than an element at hand of memory that the two loops alone touch, in parts of
+        their iterations; None if it is no such memory.
+        """
+        if not isinstance(memory, SSAValue):
+            return None
+        if memory not in self._rows:
+            self._rows[memory] = self._found(memory)
+        loops, are_rows = self._rows[memory]
+        return are_rows if loops == {first.op, second.op} else None
+
+    def _found(self, memory: SSAValue) -> tuple[set[scf.ForOp], bool | None]:
+        """The loops that touch memory, and what `_passed_on` says of them."""
+        uses = MemoryUses.of(memory.owner) if isinstance(memory.owner, rt.AllocOp) else None
+        if uses is None or len(uses.loops) != 2:
+            return set(), None
+        places = places_of(uses, self._bound)
+        return {*uses.loops}, None if isinstance(places, str) else places.are_rows(uses)
+
+    def fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
+        self._rows.clear()
+        return super().fuse(first, second, late)
+
+
+def _take_inside(alloc: Operation, bound: dict[int, SSAValue]) -> bool:
+    """Gives each iteration of the loop memory of its own for what it accesses; whether that may be."""
+    uses = MemoryUses.of(alloc)
+    if uses is None or len(uses.loops) != 1 or not isinstance(alloc, rt.AllocOp):
+        return False
+    (loop,) = uses.loops
+    places = places_of(uses, bound)
+    if isinstance(places, str):
+        remark_on(PrivateRows.name, alloc, f"its parts stay in one piece of memory: {places}", done=False)
+        return False
+    if not places.are_rows(uses):
+        return False
+    _settle_bounds(loop, places.forms)
+    _align(loop, [access.op for access in uses.accesses], bound)
+    places = places_of(uses, bound)
+    first = loop.body.block.first_op
+    assert first is not None and not isinstance(places, str)
+    ops, size = places.forms.write(places.size)
+    if known(places.size) is None:  # of a size that is below 0 nothing was touched
+        zero = constant(0, i64)
+        clamped = arith.MaxSIOp.create(operands=(size, zero.result), result_types=(i64,))
+        ops += [zero, clamped]
+        size = clamped.results[0]
+    private = applied_to(alloc, (size,))
+    ops.append(private)
+    if uses.fill is not None:
+        ops.append(applied_to(uses.fill, (private.res, uses.fill.value, size)))
+    loop.body.block.insert_ops_before(ops, first)
+    for access, element in zip(uses.accesses, places.elements, strict=True):
+        block = access.op.parent
+        assert block is not None
+        index_ops, index = places.forms.write(element)
+        stored = access.op.operands[:1] if isinstance(access.op, rt.StoreOp) else ()
+        new = applied_to(access.op, (*stored, private.res, index))
+        block.insert_ops_before([*index_ops, new], access.op)
+        for old, result in zip(access.op.results, new.results, strict=True):
+            replace_uses(old, result)
+        discard(access.op)
+    if uses.fill is not None:
+        discard(uses.fill)
+    remark_on(PrivateRows.name, loop, "what an iteration alone needs of a container is its own", done=True)
+    return True
+
+
+def _settle_bounds(loop: scf.ForOp, forms: IndexForms) -> None:
+    """Lets loops inside that take as many steps in all iterations, `i * T - (i - 1) * T`, say so."""
+    for inner in ops_within(loop.body.block):
+        if not isinstance(inner, scf.ForOp) or not is_inside(inner.ub, loop):
+            continue
+        form = forms.of(limit_of(inner))
+        if form is None or any(forms.is_inside(value) for value in forms.values_of(form)):
+            continue
+        ops, limit = forms.write(form)
+        assert inner.parent is not None
+        inner.parent.insert_ops_before(ops, inner)
+        inner.operands[1] = limit
+
+
+def _align(loop: scf.ForOp, accesses: Sequence[Operation], bound: dict[int, SSAValue]) -> None:
+    """Gives loops inside that access an iteration's memory, and take equally many steps, the same begin and end."""
+    forms = BoundForms(loop, narrow=True, bound=bound)
+    ends: dict[tuple[object, ...], SSAValue] = {}
+    for inner in list(loop.body.block.ops):
+        if not isinstance(inner, scf.ForOp) or constant_integer(inner.step) != 1:
+            continue
+        if not any(inner.is_ancestor(op) for op in accesses):
+            continue
+        lower, upper = constant_integer(inner.lb), forms.of(limit_of(inner))
+        if lower is None or upper is None or any(map(forms.is_inside, forms.values_of(upper))):
+            continue
+        steps = tuple(sorted(plus(upper, {(): lower}, -1).items()))
+        if steps in ends:
+            inner.operands[1] = ends[steps]
+        elif lower:
+            count = arith.SubiOp.create(operands=(inner.ub, inner.lb), result_types=(i64,), properties=WRAPS)
+            loop.body.block.insert_op_before(count, inner)
+            inner.operands[1] = ends[steps] = count.results[0]
+        else:
+            ends[steps] = inner.operands[1] = limit_of(inner)
+        if lower:
+            _begin_at_zero(inner, lower)
+
+
+def _begin_at_zero(loop: scf.ForOp, lower: int) -> None:
+    """Counts the iterations of a loop from 0 instead of `lower`."""
+    body = loop.body.block
+    offset, zero = constant(lower, i64), constant(0, i64)
+    index = arith.AddiOp.create(operands=(body.args[0], offset.result), result_types=(i64,), properties=WRAPS)
+    body.args[0].replace_all_uses_with(index.results[0])
+    index.operands[0] = body.args[0]
+    first = body.first_op
+    assert first is not None and loop.parent is not None
+    body.insert_ops_before([offset, index], first)
+    loop.parent.insert_op_before(zero, loop)
+    loop.operands[0] = zero.result

@@ -1,0 +1,212 @@
+// RUN: stan-opt --split-input-file --verify-each -p private-rows,cse,dce,verify-dominance %s | filecheck %s
+
+// A matrix that one loop fills and another one reads, a row each: an iteration has its row alone.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %n: i64, %m: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %nm = arith.muli %n, %m : i64
+    %g = rt.alloc variable %nm : !rt.buf<f64>
+    rt.fill %g, %zero, %nm initial : f64
+    scf.for %i = %0 to %n step %1 : i64 {
+      scf.for %k = %0 to %m step %1 : i64 {
+        %row = arith.muli %i, %m : i64
+        %at = arith.addi %row, %k : i64
+        %a = rt.load %x[%at] : f64
+        %e = rt.math exp(%a) : (f64) -> f64
+        rt.store %e, %g[%at] : f64
+      }
+    }
+    scf.for %j = %0 to %n step %1 : i64 {
+      %begin = arith.muli %j, %m : i64
+      %part = rt.view %g[%begin] : !rt.buf<f64>
+      %s = scf.for %l = %0 to %m step %1 iter_args(%t = %zero) -> (f64) : i64 {
+        %b = rt.load %part[%l] : f64
+        %u = arith.addf %t, %b fastmath<reassoc> : f64
+        scf.yield %u : f64
+      }
+      %v = rt.math log(%s) : (f64) -> f64
+      ad.target_add %v
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:     rt.alloc
+// CHECK:         scf.for %i = %0 to %n
+// CHECK:           [[P:%.*]] = rt.alloc variable
+// CHECK-NEXT:      rt.fill [[P]], %zero
+// CHECK-NEXT:      scf.for %k = %0 to %m
+// CHECK:             rt.store %e, [[P]][%k]
+// CHECK:           scf.for %l = %0 to %m
+// CHECK-NEXT:        rt.load [[P]][%l]
+// CHECK:           ad.target_add
+// CHECK-NOT:     scf.for
+
+// -----
+
+// A matrix that lies column by column, two columns written out.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %two = arith.constant 2 : i64
+    %zero = arith.constant 0.0 : f64
+    %nm = arith.muli %n, %two : i64
+    %g = rt.alloc variable %nm : !rt.buf<f64>
+    scf.for %i = %0 to %n step %1 : i64 {
+      %a = rt.load %x[%i] : f64
+      rt.store %a, %g[%i] : f64
+      %next = arith.addi %n, %i : i64
+      %e = rt.math exp(%a) : (f64) -> f64
+      rt.store %e, %g[%next] : f64
+    }
+    scf.for %j = %0 to %n step %1 : i64 {
+      %b = rt.load %g[%j] : f64
+      %second = arith.addi %n, %j : i64
+      %c = rt.load %g[%second] : f64
+      %d = arith.mulf %b, %c : f64
+      ad.target_add %d
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK:         scf.for %i
+// CHECK-NEXT:      [[P:%.*]] = rt.alloc variable %two
+// CHECK:           rt.store {{.*}}, [[P]][%0]
+// CHECK:           rt.store {{.*}}, [[P]][%1]
+// CHECK:           ad.target_add
+// CHECK-NOT:     scf.for
+
+// -----
+
+// The next row, or a row that data choose: iterations share memory.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %two = arith.constant 2 : i64
+    %zero = arith.constant 0.0 : f64
+    %nm = arith.muli %n, %two : i64
+    %g = rt.alloc variable %nm : !rt.buf<f64>
+    %h = rt.alloc variable %nm : !rt.buf<f64>
+    %which = rt.bound 0 : !rt.buf<i64>
+    scf.for %i = %1 to %n step %1 : i64 {
+      %a = rt.load %x[%i] : f64
+      %e = rt.math exp(%a) : (f64) -> f64
+      rt.store %e, %g[%i] : f64
+      rt.store %e, %h[%i] : f64
+    }
+    scf.for %j = %1 to %n step %1 : i64 {
+      %next = arith.addi %j, %1 : i64
+      %b = rt.load %g[%next] : f64
+      ad.target_add %b
+    }
+    scf.for %k = %1 to %n step %1 : i64 {
+      %l = rt.load %which[%k] : i64
+      %c = rt.load %h[%l] : f64
+      ad.target_add %c
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK-COUNT-2: rt.alloc
+// CHECK-COUNT-3: scf.for
+
+// -----
+
+// Indices of 32 bits: exact, since the last element of each row is stored, where the next one begins.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %I: i32, %T: i32) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %one = arith.constant 1 : i32
+    %zero = arith.constant 0.0 : f64
+    %size32 = arith.muli %I, %T : i32
+    %size = arith.extsi %size32 : i32 to i64
+    %rows = arith.extsi %I : i32 to i64
+    %end = arith.addi %rows, %1 : i64
+    %columns = arith.extsi %T : i32 to i64
+    %g = rt.alloc variable %size : !rt.buf<f64>
+    scf.for %i = %1 to %end step %1 : i64 {
+      %i32 = arith.trunci %i : i64 to i32
+      %before = arith.subi %i32, %one : i32
+      %row32 = arith.muli %before, %T : i32
+      %row = arith.extsi %row32 : i32 to i64
+      scf.for %k = %0 to %columns step %1 : i64 {
+        %at = arith.addi %row, %k : i64
+        %a = rt.load %x[%k] : f64
+        rt.store %a, %g[%at] : f64
+      }
+    }
+    scf.for %j = %1 to %end step %1 : i64 {
+      %j32 = arith.trunci %j : i64 to i32
+      %stop32 = arith.muli %j32, %T : i32
+      %jbefore = arith.subi %j32, %one : i32
+      %start32 = arith.muli %jbefore, %T : i32
+      %stop = arith.extsi %stop32 : i32 to i64
+      %start = arith.extsi %start32 : i32 to i64
+      %many = arith.subi %stop, %start : i64
+      %count = arith.maxsi %many, %0 : i64
+      %part = rt.view %g[%start] : !rt.buf<f64>
+      %s = scf.for %l = %0 to %count step %1 iter_args(%t = %zero) -> (f64) : i64 {
+        %b = rt.load %part[%l] : f64
+        %c = rt.math exp(%b) : (f64) -> f64
+        %u = arith.addf %t, %c fastmath<reassoc> : f64
+        scf.yield %u : f64
+      }
+      %v = rt.math log(%s) : (f64) -> f64
+      ad.target_add %v
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:     rt.alloc
+// CHECK:         scf.for %i
+// CHECK:           [[P:%.*]] = rt.alloc variable
+// CHECK:           scf.for %k = %0 to [[T:%.*]] step
+// CHECK:             rt.store %a, [[P]][%k]
+// CHECK:           scf.for %l = %0 to [[T]] step
+// CHECK-NEXT:        rt.load [[P]][%l]
+// CHECK:           ad.target_add
+// CHECK-NOT:     scf.for
+
+// -----
+
+// Of which only the first element of each row is stored: the product may wrap.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %I: i32, %T: i32) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %1 = arith.constant 1 : i64
+    %one = arith.constant 1 : i32
+    %zero = arith.constant 0.0 : f64
+    %size32 = arith.muli %I, %T : i32
+    %size = arith.extsi %size32 : i32 to i64
+    %rows = arith.extsi %I : i32 to i64
+    %end = arith.addi %rows, %1 : i64
+    %g = rt.alloc variable %size : !rt.buf<f64>
+    scf.for %i = %1 to %end step %1 : i64 {
+      %i32 = arith.trunci %i : i64 to i32
+      %before = arith.subi %i32, %one : i32
+      %row32 = arith.muli %before, %T : i32
+      %row = arith.extsi %row32 : i32 to i64
+      %a = rt.load %x[%i] : f64
+      rt.store %a, %g[%row] : f64
+    }
+    scf.for %j = %1 to %end step %1 : i64 {
+      %j32 = arith.trunci %j : i64 to i32
+      %jbefore = arith.subi %j32, %one : i32
+      %start32 = arith.muli %jbefore, %T : i32
+      %start = arith.extsi %start32 : i32 to i64
+      %b = rt.load %g[%start] : f64
+      ad.target_add %b
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK:         rt.alloc
+// CHECK-COUNT-2: scf.for
