@@ -57,7 +57,7 @@ def known(form: Form) -> int | None:
 
 
 @record(frozen=True)
-class Columns:
+class ColumnForms:
     """`multiple * stride * ... + offset`."""
 
     stride: Monomial
@@ -203,7 +203,7 @@ class IndexForms:
         farthest = times({(): count}, plus(self.span, {(): 1}, -1))
         return [plus(plus({stride: multiple}, farthest, -1), {(): 1}, -1)]
 
-    def columns(self, rests: Sequence[Form]) -> Columns | None:
+    def columns(self, rests: Sequence[Form]) -> ColumnForms | None:
         """What forms without the outer variable are multiples of, but for an offset that they share; None if nothing.
 
         It goes with the inner loops' variables, or, where there are none, makes the difference of the forms.
@@ -229,7 +229,7 @@ class IndexForms:
         offsets = [_modulo(rest, stride, multiple, self.is_variable) for rest in rests]
         if any(offset != offsets[0] for offset in offsets):
             return None
-        return Columns(stride, multiple, offsets[0])
+        return ColumnForms(stride, multiple, offsets[0])
 
     def _within_row(self, rests: Sequence[Form], stride: Monomial, count: int) -> list[Form] | None:
         """`count * stride * i`, with everything else between 0 and `count * stride`."""

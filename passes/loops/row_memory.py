@@ -101,7 +101,7 @@ def _is_whole(fill: rt.FillOp, alloc: rt.AllocOp, loops: Sequence[scf.ForOp]) ->
 
 
 @record
-class Places:
+class MemoryPlaces:
     """Where in its own memory an iteration finds what it accesses."""
 
     forms: IndexForms
@@ -114,7 +114,7 @@ class Places:
         return known(self.size) != 1 or any(access.op.parent not in bodies for access in uses.accesses)
 
 
-def places_of(uses: MemoryUses, bound: dict[int, SSAValue]) -> Places | str:
+def places_of(uses: MemoryUses, bound: dict[int, SSAValue]) -> MemoryPlaces | str:
     """The places of all accesses in memory of one iteration; or why there are none."""
     loop, *partners = uses.loops
     partner = partners[0] if partners else None
@@ -202,7 +202,7 @@ def _rests(forms: IndexForms, elements: Sequence[Form]) -> tuple[Form, list[Form
     return parts[0], [plus(form, part, -1) for form, part in zip(elements, parts, strict=True)]
 
 
-def _in_rows(forms: IndexForms, elements: Sequence[Form]) -> Places | None:
+def _in_rows(forms: IndexForms, elements: Sequence[Form]) -> MemoryPlaces | None:
     """`stride * (i + row) + column`: the place is the column, and there are `stride` of them."""
     rows = [forms.rows_in(form) for form in elements]
     if not all(rows):
@@ -218,10 +218,10 @@ def _in_rows(forms: IndexForms, elements: Sequence[Form]) -> Places | None:
         if None in begins or len(begins) != 1:
             return None
         columns = [plus(column, {(): begin or 0}, -1) for column in columns for begin in begins]
-    return Places(forms, stride, columns)
+    return MemoryPlaces(forms, stride, columns)
 
 
-def _in_columns(forms: IndexForms, elements: Sequence[Form]) -> Places | None:
+def _in_columns(forms: IndexForms, elements: Sequence[Form]) -> MemoryPlaces | None:
     """`i + stride * column`: the place is the column, of which there are as many as loops inside reach."""
     of_row, rests = _rests(forms, elements)
     if of_row != {(forms.variable,): 1}:
@@ -229,7 +229,7 @@ def _in_columns(forms: IndexForms, elements: Sequence[Form]) -> Places | None:
     if all(rest == rests[0] for rest in rests) and not any(
         forms.is_variable(factor) for monomial in rests[0] for factor in monomial
     ):
-        return Places(forms, {(): 1}, [{} for _ in rests])
+        return MemoryPlaces(forms, {(): 1}, [{} for _ in rests])
     if (found := forms.columns(rests)) is None:
         return None
     columns = [found.number_of(rest) for rest in rests]
@@ -237,7 +237,7 @@ def _in_columns(forms: IndexForms, elements: Sequence[Form]) -> Places | None:
     most = _same_or(max, [forms.bounds(column)[1] for column in columns])
     if least is None or most is None or (first := known(least)) is None or first < 0:
         return None
-    return Places(forms, plus(most, {(): 1}), columns)
+    return MemoryPlaces(forms, plus(most, {(): 1}), columns)
 
 
 def _same_or(choose: Callable[[Iterable[int]], int], found: Sequence[Form | None]) -> Form | None:
