@@ -195,9 +195,12 @@ real student_t_lccdf(real y, real nu, real mu, real sigma) {
   return student_t_log_probability((mu - y) / sigma, nu);
 }
 
-/* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative. */
+/* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative; at 0 by the slope there, as a
+ * root has none. */
 real student_t_probability(real t, real nu) {
-  return square(t) < 4
+  return square(t) * (nu + 1) < 1e-17 * nu
+         ? 0.5 + t * exp(log_gamma_half_step(0.5 * nu) - log_sqrt_pi() - 0.5 * log(nu))
+         : square(t) < 4
          ? 0.5 + (t < 0 ? -0.5 : 0.5) * inc_beta(0.5, 0.5 * nu, square(t) / (nu + square(t)))
          : t < 0 ? 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)))
          : 1 - 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -211,3 +212,21 @@ def test_shapes_of_the_beta_negative_binomial_may_be_exchanged() -> None:
             expected = [value, of_r, of_a, of_b]
             np.testing.assert_allclose([other, of_r_other, of_a_other, of_b_other], expected, rtol=1e-12)
             assert (of_r == pytest.approx(of_b, rel=1e-12)) == (r == b)
+
+
+def test_slopes_of_distribution_functions_where_their_formulas_have_none() -> None:
+    """In the middle of a t distribution, and where a shape is 1 at an end: those of neighbours, on one side or both."""
+    model = ulam.StanModel(
+        """parameters { real y; real nu; real a; real b; }
+           model {
+             target += student_t_cdf(y | nu, 0.5, 2) + 2 * student_t_lcdf(y | nu, 0.5, 2) + student_t_lccdf(y | nu, 0.5, 3);
+             target += beta_cdf(y + 0.5 | a, b) + beta_cdf(y - 0.5 | b, a);
+           }"""
+    )
+    for nu in (0.3, 1.0, 5.0, 1e6):
+        point = np.array([0.5, nu, 1, 1])
+        value, gradient = model.log_density_gradient(point)
+        assert np.isfinite(gradient[:2]).all()
+        density = math.exp(math.lgamma(0.5 * nu + 0.5) - math.lgamma(0.5 * nu)) / math.sqrt(nu * math.pi) / 2
+        assert gradient[0] == pytest.approx(5 * density - 2 * density * 2 / 3 + 2, rel=1e-8)
+        assert gradient[1] == 0
