@@ -219,7 +219,8 @@ def test_slopes_of_distribution_functions_where_their_formulas_have_none() -> No
     model = ulam.StanModel(
         """parameters { real y; real nu; real a; real b; }
            model {
-             target += student_t_cdf(y | nu, 0.5, 2) + 2 * student_t_lcdf(y | nu, 0.5, 2) + student_t_lccdf(y | nu, 0.5, 3);
+             target += student_t_cdf(y | nu, 0.5, 2) + 2 * student_t_lcdf(y | nu, 0.5, 2);
+             target += student_t_lccdf(y | nu, 0.5, 3);
              target += beta_cdf(y + 0.5 | a, b) + beta_cdf(y - 0.5 | b, a);
            }"""
     )
