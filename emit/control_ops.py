@@ -160,16 +160,21 @@ def _check(e: FunctionEmitter, op: Operation) -> None:
         return
     status = op.properties.get("status")
     number = status.value.data if isinstance(status, IntegerAttr) else FATAL
-    good, error = e.fresh("checked"), e.fresh("error")
+    good = e.fresh("checked")
+    error = _error_block(e, site_of(op), values, str(number))
     e.line(f"br i1 {test}, label %{good}, label %{error}{e.module.unlikely_else()}")
-    _error_block(e, error, site_of(op), values, str(number))
     e.begin_block(good)
 
 
-def _error_block(e: FunctionEmitter, label: str, site: int, values: list[SSAValue], status: str) -> None:
-    """The cold block of a failed check; numbers of any type are noted as doubles."""
+def _error_block(e: FunctionEmitter, site: int, values: list[SSAValue], status: str) -> str:
+    """The label of the cold block of a failed check; numbers of any type are noted as doubles. A function of a long
+    module has one for all that do the same.
+    """
     conversions: list[str] = []
     doubles: list[str] = []
+    same = site, status, *(e.names[value] for value in values)
+    if (known := e.failures.get(same)) is not None:
+        return known
     for value in values:
         t, name = e.type(value), e.names[value]
         if t != "double":
@@ -178,9 +183,10 @@ def _error_block(e: FunctionEmitter, label: str, site: int, values: list[SSAValu
             conversions.append(f"  {double} = {instruction} {t} {name} to double")
             name = double
         doubles.append(name)
-    start = len(e.cold)
-    fail_block(e, label, site, doubles, status)
-    e.cold[start + 1 : start + 1] = conversions
+    label = fail_block(e, "error", site, doubles, status, conversions)
+    if e.module.is_long:
+        e.failures[same] = label
+    return label
 
 
 def _stack_guard(e: FunctionEmitter, op: Operation) -> None:
@@ -188,13 +194,13 @@ def _stack_guard(e: FunctionEmitter, op: Operation) -> None:
     e.module.declare("llvm.frameaddress", "declare ptr @llvm.frameaddress.p0(i32 immarg)")
     e.module.declare("ulam_stack_exhausted", "declare i32 @ulam_stack_exhausted(ptr) #2")
     limit, frame, fine, status = (e.temporary() for _ in range(4))
-    good, error, failed = e.fresh("guarded"), e.fresh("exhausted"), e.fresh("error")
+    good, error = e.fresh("guarded"), e.fresh("exhausted")
+    failed = fail_block(e, "error", site_of(op), [], status)
     e.line(f"{limit} = load ptr, ptr {context_field(e, STACK_LIMIT)}, align 8")
     e.line(f"{frame} = call ptr @llvm.frameaddress.p0(i32 0)")
     e.line(f"{fine} = icmp uge ptr {frame}, {limit}")
     e.line(f"br i1 {fine}, label %{good}, label %{error}{e.module.unlikely_else()}")
     e.cold += [f"{error}:", f"  {status} = call i32 @ulam_stack_exhausted(ptr %context)", f"  br label %{failed}"]
-    fail_block(e, failed, site_of(op), [], status)
     e.begin_block(good)
 
 
@@ -212,17 +218,19 @@ def _call(e: FunctionEmitter, op: Operation) -> None:
     """Results come back through stack slots of the entry block."""
     arguments = ["ptr %context", "ptr %bound"]
     arguments += [f"{e.type(v)} {e.names[v]}" for v in e.operands(op)]
-    slots: list[str] = []
-    for result in op.results:
-        slot = e.temporary()
-        e.allocas.append(f"  {slot} = alloca {e.type(result)}, align 8")
-        slots.append(slot)
+    callee = callee_name(op)
+    in_record = callee in e.module.returning_records
+    types = [f"[{len(op.results)} x i64]"] if in_record else [e.type(result) for result in op.results]
+    slots = [e.temporary() for _ in types]
+    for slot, t in zip(slots, types, strict=True):
+        e.allocas.append(f"  {slot} = alloca {t}, align 8")
         arguments.append(f"ptr {slot}")
     status = e.temporary()
-    e.line(f"{status} = call i32 {symbol(callee_name(op))}({', '.join(arguments)})")
+    e.line(f"{status} = call i32 {symbol(callee)}({', '.join(arguments)})")
     _propagate(e, status)
-    for result, slot in zip(op.results, slots, strict=True):
-        e.line(f"{e.define(result)} = load {e.type(result)}, ptr {slot}, align 8")
+    for n, result in enumerate(op.results):
+        place = e.in_record(slots[0], n) if in_record else slots[n]
+        e.line(f"{e.define(result)} = load {e.type(result)}, ptr {place}, align 8")
 
 
 def _kernel(e: FunctionEmitter, op: Operation) -> None:
@@ -260,10 +268,10 @@ def _kernel(e: FunctionEmitter, op: Operation) -> None:
 def _tested(e: FunctionEmitter, op: Operation, status: str) -> None:
     """Leaves with the status of a kernel, and the site of its op, unless it is 0."""
     fine = e.temporary()
-    good, error = e.fresh("returned"), e.fresh("error")
+    good = e.fresh("returned")
+    error = fail_block(e, "error", site_of(op), [], status)
     e.line(f"{fine} = icmp eq i32 {status}, 0")
     e.line(f"br i1 {fine}, label %{good}, label %{error}{e.module.unlikely_else()}")
-    fail_block(e, error, site_of(op), [], status)
     e.begin_block(good)
 
 

@@ -89,7 +89,8 @@ instructions, threading jumps) are slower than linear."""
 
 
 LONG_MODULE = 3_000
-"""Lines of a module up to which what runs once gets all passes, which take a quarter of a second."""
+"""Lines of a module from which it counts as long: up to here what runs once gets all passes, which take a quarter of a
+second."""
 
 
 @cache
@@ -147,17 +148,24 @@ OPTIONS = {
     # two vectors of parameters are a known, often odd, distance apart: what is stored in one is not soon loaded from it
     "store-to-load-forwarding-conflict-detection": ("false", "true"),
 }
+OPTIONS_IF_LONG = {
+    # the usual one orders instructions as they are written; in blocks with hundreds of comparisons and values that are
+    # stored, which only long programs have, it goes back again and again: seconds for a block. The bits are the same.
+    "pre-RA-sched": ("list-burr", "default"),
+}
+"""Of modules of more than `LONG_MODULE` lines."""
 
 
 @contextmanager
-def _options() -> Iterator[None]:
+def _options(is_long: bool) -> Iterator[None]:
+    options = OPTIONS | OPTIONS_IF_LONG if is_long else OPTIONS
     with _compile_lock:
         try:
-            for name, (ours, _) in OPTIONS.items():
+            for name, (ours, _) in options.items():
                 llvm.set_option("ulam", f"-{name}={ours}")
             yield
         finally:
-            for name, (_, default) in OPTIONS.items():
+            for name, (_, default) in options.items():
                 llvm.set_option("ulam", f"-{name}={default}")
 
 
@@ -198,7 +206,8 @@ def _optimized(
     text: str, pipeline: Pipeline, between: Callable[[], None], processor: str = NATIVE, prefix: str = ""
 ) -> Iterator[tuple[TargetMachine, ModuleRef]]:
     """The module after LLVM's passes, and the machine that it is for."""
-    with _options(), _target_machine(pipeline.speed, processor) as machine, _parsed(text) as module:
+    is_long = text.count("\n") > LONG_MODULE
+    with _options(is_long), _target_machine(pipeline.speed, processor) as machine, _parsed(text) as module:
         if prefix:
             for function in module.functions:
                 if not function.is_declaration and function.linkage == llvm.Linkage.external:
@@ -206,7 +215,7 @@ def _optimized(
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         between()
-        _optimize(module, pipeline, machine, pipeline.if_long if text.count("\n") > LONG_MODULE else ())
+        _optimize(module, pipeline, machine, pipeline.if_long if is_long else ())
         between()
         yield machine, module
 

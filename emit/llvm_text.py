@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import func
@@ -28,6 +28,7 @@ from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.emit.alias import AliasScopes, MetadataTable, RootTable, find_all_roots
 from ulam.emit.errors import EmissionError
 from ulam.emit.function_attributes import GROUPS, HOT, PART, PLAIN, SMALL
+from ulam.emit.outlined_code import LONG_MODULE_OPS
 from ulam.library.records import record
 
 Emit = Callable[[Any, Operation], None]
@@ -100,6 +101,11 @@ class ModuleEmitter:
         self.table = table
         self.metadata = MetadataTable()
         self.math_functions: set[str] = set()
+        self.helpers: dict[str, str] = {}
+        """Definitions of what long modules do not have in place (`outlined_code`)."""
+        self.is_long = False
+        self.returning_records: set[str] = set()
+        """Functions that return all results in one piece of memory, 8 bytes for each."""
         self._declarations: dict[str, str] = {}
         self._strings: dict[str, str] = {}
         self._constants: dict[DenseArrayBase, str] = {}
@@ -116,6 +122,8 @@ class ModuleEmitter:
         if (declared := next((f for f in functions if f.is_declaration), None)) is not None:
             raise EmissionError(f"function '{declared.sym_name.data}' has no body", declared)
         flat = {f.sym_name.data: list(ops_within(f.body)) for f in functions}
+        self.is_long = sum(map(len, flat.values())) > LONG_MODULE_OPS
+        self.returning_records = {f.sym_name.data for f in functions if _returns_record(f)}
         unstable = functions_with_changing_bound(flat)
         self.keeping = _with_callers(flat, {name for name, ops in flat.items() if any(map(keeps_buffer, ops))})
         self.roots = find_all_roots({f.sym_name.data: (f, flat[f.sym_name.data]) for f in functions}, unstable)
@@ -126,7 +134,7 @@ class ModuleEmitter:
 
         math = definitions(self.math_functions, self.options.fused, self.declare)
         constants = [*self._strings_text(), "\n".join(self._constants_text)]
-        parts = [*constants, "\n".join(self._declarations.values()), *bodies, *math]
+        parts = [*constants, "\n".join(self._declarations.values()), *bodies, *self.helpers.values(), *math]
         parts += [GROUPS, self.flags_text()]
         parts += ["\n".join(self.metadata.lines)]
         return "\n\n".join(part for part in parts if part) + "\n"
@@ -177,6 +185,25 @@ class ModuleEmitter:
     def unlikely_else(self) -> str:
         """Branch weights for a test that all but never fails."""
         return f", !prof !{self.metadata.node(LIKELY)}"
+
+
+def terminator_of(body: Region) -> Operation:
+    """What ends a function."""
+    last = body.block.last_op
+    if last is None:
+        raise EmissionError("a region without a terminator cannot be emitted", body.parent)
+    if type(last) is not func.ReturnOp:
+        raise EmissionError("a function must end in func.return", last)
+    return last
+
+
+_MOST_OUTPUTS = 6
+"""Results that a function returns by an address for each; more addresses than registers would be stored themselves."""
+
+
+def _returns_record(function: func.FuncOp) -> bool:
+    """Whether a function returns all its results in one piece of memory. Nobody outside calls it."""
+    return not rt.EntryAttr.marks(function) and len(function.function_type.outputs.data) > _MOST_OUTPUTS
 
 
 def functions_with_changing_bound(functions: dict[str, list[Operation]]) -> set[str]:
@@ -231,6 +258,8 @@ class FunctionEmitter:
         """Stack slots; they belong into the entry block."""
         self.cold: list[str] = []
         """Blocks for errors, put behind all others."""
+        self.failures: dict[tuple[object, ...], str] = {}
+        """Those that others may share, by what they do."""
         self.outputs: list[str] = []
         self.loop_depth = 0
         self.may_inline_math = module.options.inline_math and bound_is_constant
@@ -313,8 +342,11 @@ class FunctionEmitter:
 
     # structure
 
-    def region(self, region: Region) -> Operation:
-        """Writes the ops of a single-block region; returns its terminator, which is left to the caller."""
+    def region(self, region: Region, then: Callable[[Operation], None] | None = None) -> Operation:
+        """Writes the ops of a single-block region; returns its terminator, which is left to the caller.
+
+        `then` is called behind each op.
+        """
         table = self._table
         block = region.block
         last = block.last_op
@@ -332,6 +364,8 @@ class FunctionEmitter:
                 if isinstance(error.args[0], SSAValue):
                     raise EmissionError(f"a value is used before it is defined: {error.args[0]}", op) from None
                 raise
+            if then is not None:
+                then(op)
         return last
 
     def run(self) -> str:
@@ -343,20 +377,46 @@ class FunctionEmitter:
         for argument in function.args:
             t = self.type(argument)
             parameters.append(f"{t} {'noalias ' if entry and t == 'ptr' else ''}{self.define(argument)}")
-        for i in range(len(outputs)):
-            name = "%" + self.fresh(f"out.{i}")
+        in_record = function.sym_name.data in self.module.returning_records
+        for i in range(1 if in_record else len(outputs)):
+            name = "%" + self.fresh("record" if in_record else f"out.{i}")
             self.outputs.append(name)
             parameters.append(f"ptr noalias {name}")
-        last = self.region(function.body)
-        if type(last) is not func.ReturnOp:
-            raise EmissionError("a function must end in func.return", last)
-        for value, out in zip(self.operands(last), self.outputs, strict=True):
-            self.line(f"store {self.type(value)} {self.names[value]}, ptr {out}, align 8")
+        returned = terminator_of(function.body)
+        if in_record:
+            self._return_in_record(function.body, returned)
+        else:
+            self.region(function.body)
+            for value, out in zip(self.operands(returned), self.outputs, strict=True):
+                self.line(f"store {self.type(value)} {self.names[value]}, ptr {out}, align 8")
         self.line("ret i32 0")
         linkage = "" if entry else "internal "
         name = symbol(function.sym_name.data)
         head = f"define {linkage}i32 {name}({', '.join(parameters)}) {self.attributes_text()} {{"
         return "\n".join([head, "entry:", *self.allocas, *self.lines, *self.cold, "}"])
+
+    def _return_in_record(self, body: Region, returned: Operation) -> None:
+        """Writes the function; each result is stored where it is computed, so that not all are alive at the end."""
+        places: dict[SSAValue, list[int]] = {}
+        for n, value in enumerate(self.operands(returned)):
+            places.setdefault(value, []).append(n)
+
+        def store(values: Iterable[SSAValue]) -> None:
+            for value in values:
+                for n in places.pop(value, ()):
+                    place = self.in_record(self.outputs[0], n)
+                    self.line(f"store {self.type(value)} {self.names[value]}, ptr {place}, align 8")
+
+        self.region(body, lambda op: store(op.results) if op.results else None)
+        store(list(places))
+
+    def in_record(self, record: str, number: int) -> str:
+        """The address of one of the results of a function in the memory that it returns all in."""
+        if not number:
+            return record
+        address = self.temporary()
+        self.line(f"{address} = getelementptr inbounds i8, ptr {record}, i64 {8 * number}")
+        return address
 
     def attributes_text(self) -> str:
         """What follows the parameters of the function."""

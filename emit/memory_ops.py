@@ -15,18 +15,24 @@ from ulam.dialects import ad, rt
 from ulam.emit.alias import slot_of
 from ulam.emit.errors import EmissionError
 from ulam.emit.llvm_text import llvm_type
+from ulam.emit.outlined_code import (
+    ARENA_END,
+    ERROR_SITE,
+    ERROR_VALUES,
+    GROW,
+    GROW_DECLARATION,
+    allocation_function,
+    failure_function,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ulam.emit.llvm_text import Emit, FunctionEmitter
 
 ARENA_BARRIERS = frozenset({rt.MarkOp, rt.ReleaseOp, rt.KernelOp, func.CallOp, ad.PushOp})
 """Ops without regions that other allocations must not be moved across."""
 
-ARENA_END = 8
-ERROR_SITE = 16
-ERROR_VALUES = 24
 ARENA_START = 56
 STACK_LIMIT = 88
 ARENA_ALIGNMENT = 64
@@ -113,11 +119,15 @@ def allocate(e: FunctionEmitter, result: str, size: str, site: int | None = None
     The runtime leaves the entry point where there is no more memory; the call does not return then. `site`: what the
     error is about, noted before the call.
     """
-    e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
+    e.module.declare(GROW, GROW_DECLARATION)
     if e.exact_blocks:
         _note_site(e, site)
         e.line(f"{result} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
         _note_site(e, None if site is None else -1)
+        return
+    if e.module.is_long and not e.loop_depth:
+        name = allocation_function(e.module)
+        e.line(f"{result} = call ptr @{name}(ptr %context, i64 {size}, i64 {-1 if site is None else site})")
         return
     cursor, end, start_int, end_int, room, fits, grown = (e.temporary() for _ in range(7))
     bump, grow, done = (e.fresh(label) for label in ("bump", "grow", "allocated"))
@@ -148,11 +158,23 @@ def _note_site(e: FunctionEmitter, site: int | None) -> None:
         e.line(f"store i64 {site}, ptr {context_field(e, ERROR_SITE)}, align 8")
 
 
-def fail_block(e: FunctionEmitter, label: str, site: int, values: list[str], status: str) -> None:
-    """Adds the cold block `label`: notes site and values (already doubles or conversions), returns `status`."""
-    address = e.temporary()
+def fail_block(
+    e: FunctionEmitter, hint: str, site: int, values: list[str], status: str, before: Sequence[str] = ()
+) -> str:
+    """The label of a new cold block that notes site and values (doubles, which the lines `before` make) and returns
+    `status`.
+    """
+    label = e.fresh(hint)
     cold = e.cold
-    cold.append(f"{label}:")
+    cold += (f"{label}:", *before)
+    if e.module.is_long:
+        returned = e.temporary()
+        numbers = "".join(f", double {value}" for value in values)
+        name = failure_function(e.module, len(values))
+        cold.append(f"  {returned} = call i32 @{name}(ptr %context, i64 {site}, i32 {status}{numbers})")
+        cold.append(f"  ret i32 {returned}")
+        return label
+    address = e.temporary()
     cold.append(f"  {address} = getelementptr inbounds i8, ptr %context, i64 {ERROR_SITE}")
     cold.append(f"  store i64 {site}, ptr {address}, align 8")
     for j, value in enumerate(values):
@@ -160,6 +182,7 @@ def fail_block(e: FunctionEmitter, label: str, site: int, values: list[str], sta
         cold.append(f"  {address} = getelementptr inbounds i8, ptr %context, i64 {ERROR_VALUES + 8 * j}")
         cold.append(f"  store double {value}, ptr {address}, align 8")
     cold.append(f"  ret i32 {status}")
+    return label
 
 
 def _alloc(e: FunctionEmitter, op: Operation) -> None:
@@ -173,9 +196,13 @@ def _alloc(e: FunctionEmitter, op: Operation) -> None:
     if _on_stack(e, op, e.names[count], result):
         return
     group = [op] if e.exact_blocks else [op, *_allocations_below(e, op)]
-    sizes = [byte_count(e, e.names[e.operands(other)[0]], element_type(other.results[0])) for other in group]
+    counts = [(e.names[e.operands(other)[0]], element_type(other.results[0])) for other in group]
+    # each size once: programs of many outcomes have hundreds of buffers of the same
+    size_of = {count: byte_count(e, *count) for count in dict.fromkeys(counts)}
+    padded_of = {size: _padded(e, size) for size in dict.fromkeys(size_of.values())}
+    sizes = [size_of[count] for count in counts]
     address = e.define(result) if len(group) == 1 else e.temporary()
-    padded = [_padded(e, size) for size in sizes]
+    padded = [padded_of[size] for size in sizes]
     total = padded[0]
     offsets = ["0"]
     for size in padded[1:]:
@@ -247,7 +274,7 @@ def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -
     e.stack_bytes_left -= max(size, 16)
     name = e.define(result)
     if e.exact_blocks:
-        e.module.declare("ulam_arena_grow", "declare ptr @ulam_arena_grow(ptr, i64) #2")
+        e.module.declare(GROW, GROW_DECLARATION)
         e.allocas.append(f"  {name} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
     else:
         align = ARENA_ALIGNMENT if size >= ARENA_ALIGNMENT else 16  # vectors that cross cache lines take twice as long

@@ -43,6 +43,8 @@ _LOOPS = scf.ForOp | scf.WhileOp
 _LEAST_IN_LOOP = 150
 """Ops of what is called in each iteration of a loop."""
 _CONSTANTS = frozenset(COPIED) - {rt.BoundOp}
+_LEAST_WITH_LOOP = 4
+"""Ops of what has a loop and is shared: one that LLVM widens costs as much time as hundreds of other operations."""
 _NUMBERS = (i32, i64)
 _WITH_KNOWN_NUMBERS = (scf.ForOp, rt.AllocOp, rt.CopyOp, rt.FillOp)
 _MOST_NUMBERS = 8
@@ -54,7 +56,7 @@ the same, and would be as long to tell."""
 
 @record(frozen=True)
 class ShareParts(ModulePass):
-    """Shares equal loops and branches of at least `least` ops, in units of more than `above`.
+    """Shares equal loops, and branches of at least `least` ops or with a loop, in units of more than `above`.
 
     `relocated`: another unit tells which error comes first.
     """
@@ -115,7 +117,8 @@ class _Candidates:
                 size += ops
                 mix = hash((mix, inner))
                 has_loops = has_loops or loops
-        is_large = size >= self._least and (not in_loop or (has_loops and size >= _LEAST_IN_LOOP))
+        least = min(self._least, _LEAST_WITH_LOOP) if has_loops else self._least
+        is_large = size >= least and (not in_loop or (has_loops and size >= _LEAST_IN_LOOP))
         if is_large and isinstance(op, scf.IfOp | _LOOPS):
             self._found[size, mix].append(_Instance(op, self._function))
         return size, mix, has_loops
