@@ -38,6 +38,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "unique-rows": _any("loop:rt.load"),
     "sum-arms": _any("loop:scf.if"),
     "lazy-comparisons": _any("loop:scf.if"),
+    "loops-from-zero": _any("loop:arith.subi"),
     "share-arms": _any("loop:scf.if"),
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),
     "powers-to-exponentials": _any("pow"),

@@ -42,6 +42,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     passes = ["simplify"]
     if unit.hot and may_reassociate:
         passes.append('if-changed{passes="lazy-comparisons" then="simplify"}')
+        passes.append('if-changed{passes="loops-from-zero" then="fold,cse,dce"}')
         unroll = "unroll-small{function=evaluate},fold"
         then = f"{unroll},{unroll},forward-stores{{function=evaluate}},cse,dce"
         passes += ["share-kernels", f'if-changed{{passes="inline-kernels" then="{then}"}}', "logs-of-transforms"]

@@ -81,6 +81,7 @@ PASSES: dict[str, str] = {
     "split-scatters": "ulam.passes.loops.split_scatters:SplitScatters",
     "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",
     "stack-buffers": "ulam.passes.loops.stack_buffers:StackBuffers",
+    "loops-from-zero": "ulam.passes.loops.loops_from_zero:LoopsFromZero",
     "loop-hints": "ulam.passes.loops.loop_hints:LoopHints",
     "share-parts": "ulam.passes.loops.share_parts:ShareParts",
     "split-functions": "ulam.passes.loops.split_functions:SplitFunctions",

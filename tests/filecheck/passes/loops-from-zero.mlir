@@ -1,0 +1,48 @@
+// RUN: stan-opt -p loops-from-zero,verify-dominance --split-input-file %s | filecheck %s
+
+// Elements are read by the loop's number, which a check tells as the program has it.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.for [[N:%.*]] = %{{.*}} to %{{rows|[0-9]+}} step
+// CHECK-NEXT:   [[NUMBER:%.*]] = arith.addi [[N]]
+// CHECK-NEXT:   [[X:%.*]] = rt.load %{{.*}}[[[N]]]
+// CHECK:        rt.check {{.*}} with [[X]], [[NUMBER]]
+func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %rows = rt.bound 0 : i64
+  %x = rt.bound 1 : !rt.buf<f64>
+  %i1 = arith.constant 1 : i64
+  %end = arith.addi %rows, %i1 : i64
+  %zero = arith.constant 0.0 : f64
+  scf.for %n = %i1 to %end step %i1 : i64 {
+    %k = arith.subi %n, %i1 : i64
+    %v = rt.load %x[%k] : f64
+    %ok = arith.cmpf ogt, %v, %zero : f64
+    rt.check %ok site 0 status 3 with %v, %n : f64, i64
+    ad.target_add %v
+  }
+  func.return %zero : f64
+}
+
+// -----
+
+// Where nothing is read before the number, or another number is the first, the loop stays.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT: arith.constant 0 : i64
+// CHECK:     scf.for
+// CHECK:     scf.for
+func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %end = rt.bound 0 : i64
+  %x = rt.bound 1 : !rt.buf<f64>
+  %i1 = arith.constant 1 : i64
+  %i2 = arith.constant 2 : i64
+  scf.for %n = %i1 to %end step %i1 : i64 {
+    %v = rt.load %x[%n] : f64
+    ad.target_add %v
+  }
+  scf.for %n = %i2 to %end step %i1 : i64 {
+    %k = arith.subi %n, %i1 : i64
+    %v = rt.load %x[%k] : f64
+    ad.target_add %v
+  }
+  %zero = arith.constant 0.0 : f64
+  func.return %zero : f64
+}
