@@ -2,6 +2,8 @@
  * time; the state moves by G with noise W and is observed through F' with noise V; m0 and C0 are its mean and covariance
  * before the first observation. */
 
+int is_differentiated_again();
+
 /* V, W and C0 may be singular. */
 real gaussian_dlm_obs_lpdf(matrix y, matrix F, matrix G, matrix V, matrix W, vector m0, matrix C0) {
   require_finite(y);
@@ -37,7 +39,59 @@ real gaussian_dlm_log_kernel(matrix y, matrix F, matrix G, matrix V, matrix W, v
 
 /* The Kalman filter of runtime/c/dynamic_linear_model.c, on the factors of the covariances. */
 real gaussian_dlm_log_kernel(matrix y, matrix F, matrix G, vector V, matrix W, vector m0, matrix C0) {
+  if (is_differentiated_again()) return gaussian_dlm_steps(y, F, G, V, ldl_decompose(W), m0, ldl_decompose(C0));
   return gaussian_dlm_filter(y, F, G, V, ldl_decompose(W), m0, ldl_decompose(C0));
+}
+
+/* The same filter, for derivatives of any order: its steps are those of the C functions `move` and `observe`. */
+real gaussian_dlm_steps(matrix y, matrix F, matrix G, vector V, matrix W, vector m0, matrix C0) {
+  int n = rows(G);
+  vector[n] mean = m0;
+  matrix[n, n] C = C0;
+  real total = 0;
+  for (t in 1:cols(y)) {
+    matrix[2 * n, n] R;
+    vector[2 * n] weights = append_row(diagonal(C), diagonal(W));
+    mean = G * mean;
+    for (i in 1:n) {
+      for (k in 1:n) {
+        R[k, i] = G[i, k];
+        for (l in (k + 1):n) R[k, i] += G[i, l] * C[l, k];
+        R[n + k, i] = k < i ? W[i, k] : k == i;
+      }
+    }
+    for (j in 1:n) {
+      C[j, j] = dot_product(weights, square(R[ , j]));
+      for (i in (j + 1):n) {
+        C[i, j] = C[j, j] == 0 ? 0 : dot_product(weights .* R[ , j], R[ , i]) / C[j, j];
+        R[ , i] -= C[i, j] * R[ , j];
+      }
+    }
+    for (i in 1:rows(y)) {
+      vector[n] gain;
+      real error = y[i, t] - dot_product(F[ , i], mean);
+      real variance = V[i];
+      for (m in 1:n) {
+        int j = n + 1 - m;
+        real f = F[j, i];
+        for (k in (j + 1):n) f += C[k, j] * F[k, i];
+        real share = C[j, j] * f;
+        real slope = variance == 0 ? 0 : f / variance;
+        real after = variance + f * share;
+        if (after != 0) C[j, j] *= variance / after;
+        gain[j] = share;
+        for (k in (j + 1):n) {
+          real factor = C[k, j];
+          C[k, j] = factor - gain[k] * slope;
+          gain[k] += factor * share;
+        }
+        variance = after;
+      }
+      mean += gain * (error / variance);
+      total -= 0.5 * (log(variance) + square(error) / variance);
+    }
+  }
+  return total;
 }
 
 /* L below the diagonal and D on it, of a positive semidefinite matrix L diag(D) L'; its lower triangle is read. */

@@ -8,11 +8,13 @@ record and the adjoints of real results; it adds to the shadows of buffer argume
 arguments. The shadow of a buffer that is a result is made in the forward version, and returned with it. A recursive
 call inside becomes a call of the forward version, whose record goes into the record of the caller.
 
-A pair is made for each choice of arguments and results that are active at a call.
+A pair is made for each choice of arguments and results that are active at a call; of functions of the library for a
+few, and then one for all arguments that are real numbers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import func
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 RECORD = BUFFER_REAL
 """The type of the address of a record."""
+OF_LIBRARY = "library."
+"""What the names of functions of the library begin with."""
+_CHOICES = 4
+"""Pairs of a function of the library that are made for what is active at a call, before there is one for all."""
 
 
 @record(frozen=True)
@@ -67,6 +73,7 @@ class Derivatives:
         self._names = set(names)
         self.known: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Derivative] = {}
         self.pending: list[Derivative] = []
+        self._pairs = Counter[str]()
 
     def of_call(self, op: func.CallOp, activity: Activity) -> Derivative | None:
         """The derivative of the function that `op` calls; None if none of its results is active."""
@@ -76,6 +83,9 @@ class Derivatives:
             return None
         name = op.callee.root_reference.data
         key = (name, operands, results)
+        if key not in self.known and name.startswith(OF_LIBRARY) and self._pairs[name] >= _CHOICES:
+            operands = tuple(n for n, v in enumerate(op.operands) if v.type == f64 or n in operands)
+            key = (name, operands, results)
         if (found := self.known.get(key)) is None:
             number = 0
             while (forward := f"{name}.forward{f'.{number}' if number else ''}") in self._names:
@@ -85,6 +95,7 @@ class Derivatives:
             symbols = SymbolRefAttr(forward), SymbolRefAttr(reverse)
             found = self.known[key] = Derivative(name, *symbols, operands, results)
             self.pending.append(found)
+            self._pairs[name] += 1
         return found
 
 

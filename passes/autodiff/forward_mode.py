@@ -76,8 +76,12 @@ def forward_in_place(
 
 @record
 class TangentFunctions:
-    """Functions that are to get a version with tangents: `f` → `f.tangent`."""
+    """Functions that are to get a version with tangents: `f` → `f.tangent`.
 
+    `reverse_follows`: all these are differentiated in reverse mode then, so kernels are needed that have pullbacks.
+    """
+
+    reverse_follows: bool = False
     pending: list[str] = field(default_factory=list[str])
     known: set[str] = field(default_factory=set[str])
 

@@ -12,19 +12,13 @@ from xdsl.ir import SSAValue
 from ulam.dialects import ad, rt
 from ulam.library.externals import is_external, name_in_program
 from ulam.library.kernels import DUAL_STEP, KERNELS, PULLBACKS, Kernel
+from ulam.passes.autodiff.kernel_formulas import FORMULAS, KernelFormula
 from ulam.passes.autodiff.variation import kernel_flow
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.kernel_buffers import buffer_size
 
 if TYPE_CHECKING:
     from ulam.passes.autodiff.forward_mode import ForwardMode
-
-
-_SOLVES = {
-    "mdivide_left": "left", "mdivide_left_spd": "left", "mdivide_left_tri_low": "left",
-    "mdivide_right": "right", "mdivide_right_spd": "right", "mdivide_right_tri_low": "right",
-}  # fmt: skip
-"""Kernels that solve A X = B (A, B are the first arguments) or X A = B (B, A)."""
 
 
 def kernel_tangent(mode: ForwardMode, op: rt.KernelOp) -> None:
@@ -43,10 +37,12 @@ def kernel_tangent(mode: ForwardMode, op: rt.KernelOp) -> None:
             f"second derivatives of the external function '{name_in_program(name)}' are not known: it is given with "
             "a value and a first derivative only", op.location,
         )  # fmt: skip
-    elif mode.direction is not None:  # reverse mode follows: only kernels that have a pullback
-        writer.by_kernels()
     elif kernel.tangent == "order":
         writer.of_order() if pullback_of is None else writer.linear()
+    elif mode.functions.reverse_follows:
+        if (formula := FORMULAS.get(name)) is None:
+            raise mode.unsupported(f"'{name}'", op)
+        formula(KernelFormula(mode, op))
     elif kernel.tangent == "linear":
         writer.of_first() if pullback_of is None else writer.linear()
     elif pullback_of is not None:
@@ -99,13 +95,21 @@ class _KernelTangent:
         out = self.mode.tangent(self.op.arguments[-1])
         if out is None:
             return
-        builder, tangents = self.builder, self._tangents(0)
+        builder, count = self.builder, self._size(0)
+        tangents = builder.alloc(count)
+
+        def copy(i: SSAValue, _: object) -> tuple[()]:
+            tangent = self.mode.load(self.op.arguments[0], i) or builder.f64(0.0)
+            builder.store(tangent, tangents, i, initial=True)
+            return ()
+
+        builder.for_loop(builder.i64(0), count, copy)
 
         def body(i: SSAValue, carried: Sequence[SSAValue]) -> tuple[SSAValue]:
             term = builder.mulf(builder.f64(0.0), builder.load(tangents, i))
             return (builder.addf(carried[0], term, reassociate=True),)
 
-        (finite,) = builder.for_loop(builder.i64(0), self._size(0), body, [builder.f64(0.0)])
+        (finite,) = builder.for_loop(builder.i64(0), count, body, [builder.f64(0.0)])
         arguments = [finite if argument.type == f64 else argument for _, argument in self.arguments]
         self._call(self.op.function.data, [tangents, *arguments[1:-1], out], self.op)
 
@@ -119,118 +123,6 @@ class _KernelTangent:
         """A function of the runtime."""
         tangents = [self.mode.tangent_or_zero(self.arguments[n][1]) for n in self.kernel.adjoints]
         self._call(self.kernel.tangent, [*self.op.arguments, *tangents])
-
-    def by_kernels(self) -> None:
-        """By kernels of the same table: of a product dA B + A dB, of a solution X the solution for dB - dA X, of a
-        Cholesky factor L times the lower half of L^-1 dA L^-T."""
-        name = self.op.function.data
-        out = self.mode.tangent(self.op.arguments[-1])
-        varied = [self.mode.tangent(argument) is not None for _, argument in self.arguments[:2]]
-        if name == "multiply":
-            parts = [self._with_tangent(n) for n in (0, 1) if varied[n]]
-        elif name in _SOLVES:
-            matrix, right = (0, 1) if _SOLVES[name] == "left" else (1, 0)
-            parts = [self._solved(matrix, right, varied)]
-        elif name == "cholesky_decompose":
-            parts = [self._cholesky_factor()]
-        else:
-            raise self.mode.unsupported(f"'{name}'", self.op)
-        if out is not None:
-            self._sum(out, parts, self._size(len(self.arguments) - 1))
-
-    def _tangents(self, n: int, *, lower: bool = False) -> SSAValue:
-        """The tangents of an input in a buffer of their own; `lower`: 0 above the diagonal."""
-        builder = self.builder
-        result = builder.alloc(self._size(n))
-
-        def body(i: SSAValue, _: object) -> tuple[()]:
-            tangent = self.mode.load(self.op.arguments[n], i) or builder.f64(0.0)
-            if lower:
-                rows = self.sizes["n"]
-                column = builder.binary(arith.DivSIOp, i, rows)
-                row = builder.binary(arith.RemSIOp, i, rows)
-                tangent = builder.select(builder.cmpi("sge", row, column), tangent, builder.f64(0.0))
-            builder.store(tangent, result, i, initial=True)
-            return ()
-
-        builder.for_loop(builder.i64(0), self._size(n), body)
-        return result
-
-    def _with_tangent(self, n: int, tangents: SSAValue | None = None) -> SSAValue:
-        """The kernel's result where input `n` is replaced by its tangents."""
-        arguments = list(self.op.arguments)
-        arguments[n] = self._tangents(n) if tangents is None else tangents
-        arguments[-1] = self.builder.alloc(self._size(len(self.arguments) - 1))
-        self._call(self.op.function.data, arguments, self.op)
-        return arguments[-1]
-
-    def _solved(self, matrix: int, right: int, varied: list[bool]) -> SSAValue:
-        builder = self.builder
-        if not varied[matrix]:
-            return self._with_tangent(right)
-        size = self._size(right)
-        slopes = self._tangents(matrix, lower=self.op.function.data.endswith("tri_low"))
-        solution, n, m = self.op.arguments[-1], self.sizes["n"], self.sizes["m"]
-        product = builder.alloc(size)
-        factors = [slopes, solution, n, n, m] if matrix == 0 else [solution, slopes, m, n, n]
-        self._call("multiply", [*factors, product])
-        change = builder.alloc(size)
-
-        def body(i: SSAValue, _: object) -> tuple[()]:
-            tangent = self.mode.load(self.op.arguments[right], i) or builder.f64(0.0)
-            builder.store(builder.subf(tangent, builder.load(product, i)), change, i, initial=True)
-            return ()
-
-        builder.for_loop(builder.i64(0), size, body)
-        return self._with_tangent(right, change)
-
-    def _cholesky_factor(self) -> SSAValue:
-        builder = self.builder
-        n, factor = self.sizes["n"], self.op.arguments[-1]
-        size = builder.mul(n, n)
-
-        def made(element: Callable[[SSAValue, SSAValue], SSAValue]) -> SSAValue:
-            """A matrix of the elements at (row, column)."""
-            result = builder.alloc(size)
-
-            def body(i: SSAValue, _: object) -> tuple[()]:
-                row, column = builder.binary(arith.RemSIOp, i, n), builder.binary(arith.DivSIOp, i, n)
-                builder.store(element(row, column), result, i, initial=True)
-                return ()
-
-            builder.for_loop(builder.i64(0), size, body)
-            return result
-
-        def at(matrix: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
-            return builder.load(matrix, builder.add(builder.mul(column, n), row))
-
-        def half(row: SSAValue, column: SSAValue) -> SSAValue:
-            value = at(solved, row, column)
-            below = builder.select(builder.cmpi("sgt", row, column), value, builder.f64(0.0))
-            return builder.select(builder.cmpi("eq", row, column), builder.mulf(builder.f64(0.5), value), below)
-
-        def lower(row: SSAValue, column: SSAValue) -> SSAValue:
-            is_below = builder.cmpi("sge", row, column)
-            return at(slopes, builder.select(is_below, row, column), builder.select(is_below, column, row))
-
-        slopes = self._tangents(0)
-        once, solved, result = (builder.alloc(size) for _ in range(3))
-        self._call("mdivide_left_tri_low", [factor, made(lower), n, n, once])
-        self._call("mdivide_left_tri_low", [factor, made(lambda row, column: at(once, column, row)), n, n, solved])
-        self._call("multiply", [factor, made(half), n, n, n, result])
-        return result
-
-    def _sum(self, out: SSAValue, parts: list[SSAValue], size: SSAValue) -> None:
-        builder = self.builder
-
-        def body(i: SSAValue, _: object) -> tuple[()]:
-            total = builder.load(parts[0], i)
-            for part in parts[1:]:
-                total = builder.addf(total, builder.load(part, i))
-            builder.store(total, out, i)
-            return ()
-
-        builder.for_loop(builder.i64(0), size, body)
 
     def dual(self) -> None:
         """The kernel with dual numbers."""

@@ -82,6 +82,10 @@ def _null(mode: ForwardMode, op: rt.NullOp) -> None:
         mode.tangents[op.res] = mode.null(op.res.type)
 
 
+def _data(mode: ForwardMode, op: Operation) -> None:
+    """Buffers of data, in classes that may vary."""
+
+
 def _load(mode: ForwardMode, op: rt.LoadOp | ad.KeptOp) -> None:
     buffer, index = op.operands
     if has_tangent_type(op.res.type) and (tangent := mode.load(buffer, index)) is not None:
@@ -168,6 +172,7 @@ TANGENT: dict[type[Operation], Tangent] = {
     rt.AllocOp: _alloc,
     rt.ViewOp: _view,
     rt.NullOp: _null,
+    **dict.fromkeys((rt.BoundOp, rt.AllocBoundOp, rt.ConstantsOp), _data),
     rt.LoadOp: _load,
     rt.StoreOp: _store,
     rt.CopyOp: _copy,

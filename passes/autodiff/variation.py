@@ -43,7 +43,7 @@ class Variation:
             self._join_buffers(op)
         edges: dict[SSAValue, list[SSAValue]] = {}
         for op in ops:
-            if isinstance(op, rt.BoundOp | rt.AllocBoundOp) and has_tangent_type(op.results[0].type):
+            if isinstance(op, rt.BoundOp | rt.AllocBoundOp | rt.ConstantsOp) and has_tangent_type(op.results[0].type):
                 self._without_memory.add(self._key(op.results[0]))
             for source, destination in _flow(op):
                 if has_tangent_type(source.type) and has_tangent_type(destination.type):

@@ -26,6 +26,10 @@ from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.rewriting import cloned
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
+_OF_REVERSE = (ad.AccumulateOp, ad.PushOp, ad.KeepOp)
+_HAND_ON = (
+    ad.PushOp, ad.KeepOp, rt.StoreOp, scf.ForOp, scf.WhileOp, scf.YieldOp, scf.ConditionOp, arith.SelectOp,
+)  # fmt: skip
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
 _BOUND_VALUES = (rt.BoundOp, rt.ConstantsOp, rt.ViewOp)
 _COSTLY = (rt.KernelOp, rt.LayoutOp, rt.SetBoundOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
@@ -88,6 +92,8 @@ def _data_only(block: Block) -> list[Operation]:
     inputs: dict[Operation, list[Operation]] = {}
     writers: dict[SSAValue, list[Operation]] = {}
     is_reached = True
+    # What functions of solvers need for their gradients is written in place: there are adjoints before reverse mode.
+    has_adjoints = any(isinstance(op, _OF_REVERSE) for op in ops_within(block))
     for op in block.ops:
         makers = _inputs(op, block) if is_reached and _may_move(op) else None
         candidates[op] = makers is not None
@@ -97,6 +103,9 @@ def _data_only(block: Block) -> list[Operation]:
         for inner in ops_within(op):
             for buffer in written_buffers(inner):
                 writers.setdefault(viewed(buffer), []).append(op)
+            if has_adjoints and _hands_on(inner):
+                for root in filter(_is_allocated, map(viewed, inner.operands)):
+                    writers.setdefault(root, []).append(op)  # under another name it may be written
     # A memory block moves only with all its writers, and a variable's never: its value depends on when it is read.
     changed = True
     while changed:
@@ -119,6 +128,17 @@ def _data_only(block: Block) -> list[Operation]:
                     candidates[owner] = False
                     changed = True
     return [op for op in block.ops if candidates[op]]
+
+
+def _hands_on(op: Operation) -> bool:
+    """Whether a buffer that `op` uses may have another name behind it: of called functions, in what they return."""
+    if isinstance(op, func.CallOp):
+        return any(isinstance(result.type, rt.BufferType) for result in op.results)
+    return isinstance(op, _HAND_ON)
+
+
+def _is_allocated(value: SSAValue) -> bool:
+    return isinstance(value.owner, rt.AllocOp)
 
 
 def _needed_by(written: Iterable[Operation], block: Block) -> list[Operation] | None:

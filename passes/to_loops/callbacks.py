@@ -20,6 +20,7 @@ them):
     solver_step(), solver_failed_step()
                                count a step, and one that is taken back, in profiles
     is_differentiated(x)       whether a gradient with respect to x will be taken: known when compiling
+    is_differentiated_again()  whether that gradient will be one of a derivative along a direction: known, too
 
 "Will be taken" is Stan's static rule, in functions of which a gradient is made: 0 in generated quantities, or where the
 log density alone is asked for.
@@ -82,10 +83,13 @@ def _apply(
     captured: Sequence[Value],
     type_: Attribute,
     differentiated: Sequence[bool] | None = None,
+    *,
+    again: bool = False,
 ) -> Value:
     """A call of the closure's function, `first` before what it captured; the result as a value of `type_`.
 
-    `differentiated`: which of all arguments a gradient will be taken of; none if it is not given.
+    `differentiated`: which of all arguments a gradient will be taken of; none if it is not given. `again`: it is that
+    of a derivative.
     """
     function = closure.function
     if differentiated is not None and (untraced := stan.UntracedAttr.of(function)) is not None:
@@ -94,10 +98,10 @@ def _apply(
     own = [_as(low, value, formal) for value, formal in zip(first, formals, strict=False)]
     arguments = [*own, *captured]
     # The function may call the library's function that is being written: each has its own meaning of the same names.
-    outer = low.env, low.differentiated
-    low.env, low.differentiated = dict(low.env), differentiated is not None
+    outer = low.env, low.differentiated, low.differentiated_again
+    low.env, low.differentiated, low.differentiated_again = dict(low.env), differentiated is not None, again
     result = inline(low, function, arguments, function.location, False, differentiated or [False] * len(arguments))
-    low.env, low.differentiated = outer
+    low.env, low.differentiated, low.differentiated_again = outer
     assert result is not None
     return _as(low, result, type_)
 
@@ -137,6 +141,11 @@ def _count_step(low: Lowering, *, failed: bool) -> None:
 @intrinsic("is_differentiated")
 def is_differentiated(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     return low.builder.i32(int(low.differentiated and effective_autodiff(low, op)[0]))
+
+
+@intrinsic("is_differentiated_again")
+def is_differentiated_again(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
+    return low.builder.i32(int(low.differentiated_again))
 
 
 @intrinsic("callback_parameters")
@@ -444,7 +453,7 @@ def _gradient(
         ]
         bits = [*(False for _ in first), *(True for _ in states)]
         bits += [bit and low.differentiated for bit in closure.autodiff]
-        value = number(low.own(_apply(low, closure, own, captured, type_, bits)))
+        value = number(low.own(_apply(low, closure, own, captured, type_, bits, again=order > 0)))
         builder.insert(ad.TargetAddOp(value))
     for _ in range(order):
         assert direction is not None

@@ -157,6 +157,7 @@ class Lowering:
         self.propto = False  # whether this function drops constants at all
         self.profiles: dict[ProfileKey, int] | None = None  # regions by number; None: profiles do not count here
         self.differentiated = False  # whether a gradient of this function will be taken
+        self.differentiated_again = False  # whether forward mode follows, and then a gradient
         self.jacobian: SSAValue | None = None  # i1: whether jacobian adjustments count
         self.deferred: set[SSAValue] = set()  # reals that are written where they are added to the target
         self.ranges: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # loop variable (i64) → its first and last value

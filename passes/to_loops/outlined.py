@@ -23,7 +23,7 @@ from ulam.dialects import ad, rt, stan
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.library.statuses import FATAL
-from ulam.passes.autodiff.calls import Derivatives
+from ulam.passes.autodiff.calls import OF_LIBRARY, Derivatives
 from ulam.passes.autodiff.forward_mode import TangentFunctions
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
@@ -91,6 +91,7 @@ class _Key:
     unnormalized: bool
     autodiff: tuple[bool, ...]
     jacobian: bool
+    differentiated_again: bool
 
 
 @record
@@ -108,17 +109,17 @@ class _Version:
 class Outlined:
     """The functions of one unit that are called, written then: recursive ones, and `shared` ones of the library.
 
-    `terms`: calls that may wait.
+    `terms`: calls that may wait. `of_data`: calls with data alone are `shared`, too.
     """
 
-    def __init__(self, functions: dict[str, stan.FuncOp], whole_terms: bool = False) -> None:
+    def __init__(self, functions: dict[str, stan.FuncOp], whole_terms: bool = False, of_data: bool = False) -> None:
         self.graph = CallGraph(functions)
         self.terms = TargetTerms(functions, whole_terms)
         self.written: list[func.FuncOp] = []
-        self.tangents = TangentFunctions()
+        self.tangents = TangentFunctions(reverse_follows=True)
         self.derivatives = Derivatives()
         """What functions of solvers call, where they are differentiated in place."""
-        self.shared = SharedFunctions(functions)
+        self.shared = SharedFunctions(functions, of_data=of_data)
         self._versions: dict[_Key, _Version] = {}
 
     def call(
@@ -169,7 +170,9 @@ class Outlined:
         name = function.sym_name.data
         target_ops = self.graph.target_ops(name)
         takes_jacobian = stan.JacobianAddOp in target_ops and low.jacobian is not None
-        key = _Key(name, unnormalized, tuple(map(bool, autodiff)), takes_jacobian)
+        if function.library is not None and not unnormalized:  # then it drops nothing, whatever is autodiff
+            autodiff = [True] * len(autodiff)
+        key = _Key(name, unnormalized, tuple(map(bool, autodiff)), takes_jacobian, low.differentiated_again)
         if (found := self._versions.get(key)) is not None:
             return found
         inputs = [t for formal in function.function_type.inputs for t in _flat_types(formal, function.location)]
@@ -178,7 +181,7 @@ class Outlined:
         adds_target = stan.TargetAddOp in target_ops or takes_jacobian
         number = sum(k.symbol == name for k in self._versions)
         version = _Version(
-            ("user." if function.library is None else "library.") + name + (f".{number}" if number else ""),
+            ("user." if function.library is None else OF_LIBRARY) + name + (f".{number}" if number else ""),
             inputs + [f64] * reads_target + [i1] * takes_jacobian,
             outputs + [f64] * adds_target,
             adds_target,
@@ -196,6 +199,7 @@ class Outlined:
         inner = Lowering(builder, low.functions, low.sites, self)
         inner.profiles, inner.templates = low.profiles, low.templates
         inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
+        inner.differentiated_again = key.differentiated_again
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
         frame = CallFrame(function, function.location, key.unnormalized)
         parts = iter(block.args)

@@ -16,51 +16,63 @@ from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.to_loops.values import Value
 
 PLACES = 40
-"""So often a function is written in place in a unit; further calls are calls."""
+"""So often a function is written in place in a unit, if there is `ROOM`; further calls are calls."""
+ROOM = 8000
+"""Ops that a function in all its places may have."""
+FEWEST = 4
+"""So often it is written in place, however large it is."""
 LARGE = 40
 """Ops, those of the functions that it calls included, from which a function is worth a call."""
+_OF_CALLBACKS = ("callback", "is_differentiated", "solver_")
+"""How the functions begin that mean something only where a function of the program is at hand (`callbacks`)."""
 
 
 class SharedFunctions:
     """The functions of the library in one unit: how often each has been written in place, and how large it is."""
 
-    def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
+    def __init__(self, functions: dict[str, stan.FuncOp], *, of_data: bool = False) -> None:
+        """`of_data`: calls with data alone count, too, as nothing is computed earlier than it is asked for."""
         self._functions = functions
+        self._of_data = of_data
         self._places: dict[str, int] = {}
-        self._sizes: dict[str, int] = {}
+        self._sizes: dict[str, int | None] = {}
         self.failing: set[str] = set()
         """Those that turned out to have errors of their own."""
 
     def is_called(self, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool]) -> bool:
         """Whether the call is to be one. Data alone is left in place, from where it is computed when data are bound."""
         name = function.sym_name.data
-        if function.library is None or name in self.failing or not any(autodiff):
+        if function.library is None or name in self.failing or not (self._of_data or any(autodiff)):
             return False
         if not all(isinstance(argument, SSAValue) for argument in arguments):
             return False
-        places = self._places[name] = self._places.get(name, 0) + 1
-        return places > PLACES and self._size(name) >= LARGE
-
-    def _size(self, name: str) -> int:
-        """The number of its ops; 0 if it has requirements or callbacks, or if its result is not a number."""
-        if (found := self._sizes.get(name)) is None:
-            found = self._sizes[name] = self._measured(self._functions[name])
-        return found
-
-    def _measured(self, function: stan.FuncOp) -> int:
         outputs = function.function_type.outputs.data
         if len(outputs) != 1 or not isinstance(outputs[0], stan.RealType | stan.IntType):
-            return 0
+            return False
+        places = self._places[name] = self._places.get(name, 0) + 1
+        if places <= min(FEWEST, PLACES) or (size := self._size(name)) is None:
+            return False
+        return size >= LARGE and places > min(PLACES, ROOM // size)
+
+    def _size(self, name: str) -> int | None:
+        """The number of its ops; None if it, or what it calls, has requirements or callbacks."""
+        if name not in self._sizes:
+            self._sizes[name] = self._measured(self._functions[name])
+        return self._sizes[name]
+
+    def _measured(self, function: stan.FuncOp) -> int | None:
         size = 0
         for op in ops_within(function.body):
             size += 1
             if not isinstance(op, stan.CallOp):
                 continue
             if op.callee.data in REQUIREMENTS or op.callback is not None or op.user is not None:
-                return 0
+                return None
+            if op.callee.data.startswith(_OF_CALLBACKS):
+                return None
             if op.definition is not None:
                 inner = self._size(op.definition.data)
-                if not inner:
-                    return 0
+                if inner is None:
+                    return None
                 size += inner
         return size

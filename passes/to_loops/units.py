@@ -326,7 +326,7 @@ _WRITERS: dict[str, Callable[[ProgramParts, list[CheckSite], UnitKind], list[fun
 def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = False) -> LoweredUnit:
     """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
     sites: list[CheckSite] = []
-    outlined = Outlined(program.functions, whole_terms)
+    outlined = Outlined(program.functions, whole_terms, of_data=not kind.has_bind)
     program = replace(program, outlined=outlined, profiled=kind.profiled, is_bound=kind.is_bound)
     functions = _WRITERS[kind.computes](program, sites, kind)
     module = ModuleOp([*functions, *program.outlined.written])

@@ -147,13 +147,42 @@ KERNELS = {
     "product": "-0.2 * s * sum(square(to_matrix(theta, 2, 2) * to_matrix(theta .* y, 2, 2))) - dot_self(theta)",
     "triangular": "-dot_self(mdivide_left_tri_low(add_diag(s * S + 0.01 * theta * theta', 1), theta - y))",
     "right": "-dot_self((theta - y)' / add_diag(s * S + 0.01 * theta * theta', 1))",
+    "recursion": "powers(theta - y, SPD, 2)",
+}
+SMALL_TERMS = {
+    "sorted": "dot_product(square(sort_asc(s * theta)), y) + dot_product(square(sort_desc(theta)), y)",
+    "solutions": "sum(mdivide_left(ANY, theta)) + sum(theta' / ANY) + sum(mdivide_left_spd(SPD, theta))",
+    "determinants": "determinant(ANY) + log_determinant(ANY) + log_determinant_spd(SPD)",
+    "inverses": "inverse(ANY)[1, 2] + inverse_spd(SPD)[3, 2] + chol2inv(cholesky_decompose(SPD))[1, 2]",
+    "exponential": "sum(matrix_exp(0.3 * ANY)[1:3, 2:4])",
+    "eigenvalues": "dot_product(eigenvalues_sym(SPD), y)",
+    "eigenvectors": "sum(square(eigenvectors_sym(SPD)[1:2, 3])) + max(eigenvalues_sym(SPD))",
+    "singular values": "dot_product(singular_values(ANY), y)",
+    "svd of more rows": "sum(square(svd_U(TALL)[1:2, 1:2])) + sum(square(svd_V(TALL)[1:2, 1]))",
+    "svd of more columns": "sum(square(svd_U(TALL')[1:2, 1:2])) + sum(square(svd_V(TALL')[1:2, 1]))",
+    "qr of more rows": "qr_thin_R(TALL)[1, 3] + sum(qr_thin_Q(TALL)[1:2, 1:2])",
+    "qr of more columns": "sum(qr_thin_R(TALL')[1:3, 3:4]) + sum(qr_thin_Q(TALL')[1:2, 1:2])",
+    "filter": "gaussian_dlm_obs_lpdf(to_matrix(y * s, 2, 2) | to_matrix(theta, 2, 2), "
+    "0.5 * to_matrix(theta + y, 2, 2), identity_matrix(2) * s, "
+    "diag_matrix(square(theta[1:2]) + 1), theta[1:2], identity_matrix(2))",
+}
+"""Added to a likelihood that has one mode."""
+KERNELS |= {name: f"-2 * dot_self(theta - y) + 0.1 * ({term})" for name, term in SMALL_TERMS.items()}
+MATRICES = {
+    "SPD": "add_diag(s * S + 0.1 * theta * theta', [1, 1.5, 2.2, 3 + s])",
+    "ANY": "(0.1 * theta * y' + S + 0.3 * s * [[1, 2, 3, 4]]' * [[4, 3, 2, 1]])",
+    "TALL": "to_matrix(append_row(append_row(theta + y, square(theta - 0.4)), [1, 0.5, 0.2, 0]' + s * theta), 4, 3)",
 }
 
 
 @pytest.mark.parametrize("name", ["cholesky", *(pytest.param(n, marks=pytest.mark.slow) for n in [*KERNELS][1:])])
 def test_likelihoods_with_kernels(name: str) -> None:
-    """Matrix functions of the runtime are differentiated three times."""
+    """Matrix functions of the runtime are differentiated three times, for the Hessian four times."""
     program = """functions {
+      real powers(vector theta, matrix M, int n) {
+        if (n == 0) return -0.5 * dot_self(theta);
+        return powers(cholesky_decompose(M) * theta / 2, inverse(M), n - 1) - 0.1 * log_determinant(M);
+      }
       real ll(vector theta, vector y, matrix S, real s) { return LL; }
       matrix cov(real a) { return add_diag(rep_matrix(0.3, 4, 4), a); }
     }
@@ -161,10 +190,17 @@ def test_likelihoods_with_kernels(name: str) -> None:
     parameters { real<lower=0> a; real<lower=0> s; }
     model { target += laplace_marginal(ll, (y, S, s), 4, cov, (a,)); }"""
     data = {"y": [0.5, -0.3, 1, 0.2], "S": (np.full((4, 4), 0.2) + np.eye(4) * 0.5).tolist()}
-    model = StanModel(program.replace("LL", KERNELS[name]), data, opt_level=0)
+    program = program.replace("LL", KERNELS[name])
+    for matrix, written in MATRICES.items():
+        program = program.replace(matrix, written)
+    model = StanModel(program, data, opt_level=0)
     u, h = np.array([0.1, 0.3]), 1e-4
     ends = [(model.log_density(u + h * e) - model.log_density(u - h * e)) / (2 * h) for e in np.eye(2)]
-    np.testing.assert_allclose(model.log_density_gradient(u)[1], ends, atol=1e-7)
+    value, gradient, hessian = model.log_density_hessian(u)
+    np.testing.assert_allclose(gradient, ends, atol=1e-7)
+    ends = [(model.log_density_gradient(u + h * e)[1] - model.log_density_gradient(u - h * e)[1]) for e in np.eye(2)]
+    np.testing.assert_allclose(hessian, np.array(ends) / (2 * h), atol=1e-6)
+    assert np.isfinite(value)
 
 
 def test_one_latent_variable_by_quadrature() -> None:
