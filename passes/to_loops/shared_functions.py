@@ -16,11 +16,7 @@ from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.to_loops.values import Value
 
 PLACES = 40
-"""So often a function is written in place in a unit, if there is `ROOM`; further calls are calls."""
-ROOM = 8000
-"""Ops that a function in all its places may have."""
-FEWEST = 4
-"""So often it is written in place, however large it is."""
+"""So often a function is written in place in a unit; further calls are calls."""
 LARGE = 40
 """Ops, those of the functions that it calls included, from which a function is worth a call."""
 _OF_CALLBACKS = ("callback", "is_differentiated", "solver_")
@@ -50,9 +46,9 @@ class SharedFunctions:
         if len(outputs) != 1 or not isinstance(outputs[0], stan.RealType | stan.IntType):
             return False
         places = self._places[name] = self._places.get(name, 0) + 1
-        if places <= min(FEWEST, PLACES) or (size := self._size(name)) is None:
+        if places <= PLACES or (size := self._size(name)) is None:
             return False
-        return size >= LARGE and places > min(PLACES, ROOM // size)
+        return size >= LARGE
 
     def _size(self, name: str) -> int | None:
         """The number of its ops; None if it, or what it calls, has requirements or callbacks."""
