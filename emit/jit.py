@@ -241,7 +241,8 @@ def _go_on() -> None:
     pass
 
 
-_OPTIMIZED = re.compile(rf"^define (?!.* {PLAIN} )", re.MULTILINE)
+_OPTIMIZED = re.compile(rf"^define (?!internal \w+ @ulam\.(?:allocate|fail\.))(?!.* {PLAIN} )", re.MULTILINE)
+"""The beginning of a function to optimise. What long modules have once (`outlined_code`) is no reason to."""
 
 
 def _in_proportion(text: str, pipeline: Pipeline) -> Pipeline:

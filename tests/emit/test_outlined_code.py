@@ -95,3 +95,10 @@ def test_long_modules_have_another_order_of_instructions(monkeypatch: pytest.Mon
         given.clear()
         jit.compile_object(f"define i64 @f(i64 %x, i64 %x0) nounwind {{\n{lines}\n  ret i64 %x\n}}")
         assert [option for option in given if "sched" in option] == options
+
+
+def test_what_is_not_optimised_is_not_for_the_sake_of_functions_that_long_modules_have() -> None:
+    text = emit(program(long=True).replace("func.func @f(", "func.func @bind("))
+    assert ALLOCATE in text
+    assert jit._in_proportion(text, jit.ONCE) == jit.VAST
+    assert jit._in_proportion(emit(program(long=True)), jit.ONCE) == jit.ONCE
