@@ -122,20 +122,25 @@ real wiener_log_mean(int which, real t, real alpha, real beta, real delta, real 
   array[20] real x = gauss_legendre_nodes();
   array[20] real weight = gauss_legendre_weights();
   int starts = sw == 0 ? 1 : 20;
-  int times = st == 0 ? 1 : 40;
-  int drifts = which == 0 || sv == 0 ? 1 : 40;
+  int times = st == 0 ? 1 : 20; /* in each half, of which there are two if there are many */
+  int drifts = which == 0 || sv == 0 ? 1 : 20;
   real longest = which == 2 ? st : fmin(st, t);
   real total = negative_infinity();
-  for (i in 1:times) {
-    real time = times == 1 ? 0.5 : i <= 20 ? 0.25 * (1 + x[i]) : 0.25 * (3 + x[i - 20]);
-    real left = t - longest * time;
-    for (j in 1:starts) {
-      real start = beta + (starts == 1 ? 0 : 0.5 * sw * x[j]);
-      real log_weight = (times == 1 ? 0 : log(0.5 * weight[i <= 20 ? i : i - 20])) + (starts == 1 ? 0 : log(weight[j]));
-      for (k in 1:drifts) {
-        real z = drifts == 1 ? 0 : 4.5 * (k <= 20 ? x[k] - 1 : x[k - 20] + 1);
-        real log_share = drifts == 1 ? 0 : log(9 * weight[k <= 20 ? k : k - 20]) - 0.5 * square(z) - log_sqrt_two_pi();
-        total = log_sum_exp(total, log_weight + log_share + wiener_log_part(which, left, alpha, start, delta + sv * z, sv));
+  for (later in 0:(times == 1 ? 0 : 1)) {
+    for (i in 1:times) {
+      real time = times == 1 ? 0.5 : later == 0 ? 0.25 * (1 + x[i]) : 0.25 * (3 + x[i]);
+      real left = t - longest * time;
+      for (j in 1:starts) {
+        real start = beta + (starts == 1 ? 0 : 0.5 * sw * x[j]);
+        real log_weight = (times == 1 ? 0 : log(0.5 * weight[i])) + (starts == 1 ? 0 : log(weight[j]));
+        for (behind in 0:(drifts == 1 ? 0 : 1)) {
+          for (k in 1:drifts) {
+            real z = drifts == 1 ? 0 : 4.5 * (behind == 0 ? x[k] - 1 : x[k] + 1);
+            real log_share = drifts == 1 ? 0 : log(9 * weight[k]) - 0.5 * square(z) - log_sqrt_two_pi();
+            real part = wiener_log_part(which, left, alpha, start, delta + sv * z, sv);
+            total = log_sum_exp(total, log_weight + log_share + part);
+          }
+        }
       }
     }
   }

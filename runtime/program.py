@@ -301,9 +301,10 @@ class Unit:
         if 0 <= failure.site < len(self.sites):
             site = self.sites[failure.site]
         else:
-            site = ErrorSite(failure.status, "the program failed without saying where", "", 0, 0, "")
-            if failure.status == LOCATE:  # and the program as it is written passes
-                return replace(site, message=AT_THE_EDGE).error(REJECTION, failure.values)
+            site = ErrorSite(REJECTION, "the program failed without saying where", "", 0, 0, "")
+        of_numbers = site.status == REJECTION and not failure.message
+        if failure.status == LOCATE and of_numbers:  # and the program as it is written passes
+            return replace(site, message=AT_THE_EDGE).error(REJECTION, failure.values)
         message = failure.message if self.profiler is None else self.profiler.explained(failure.message)
         error = site.error(failure.status, failure.values, message)
         error.__cause__ = cause_of(failure.message)

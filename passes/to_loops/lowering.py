@@ -321,7 +321,11 @@ class Lowering:
         return all(self.is_data(operand) for operand in op.operands)
 
     def in_range(self, index: SSAValue, size: SSAValue) -> bool:
-        """Whether 1 <= index <= size is known: a loop variable that runs from 1 to `size`."""
+        """Whether 1 <= index <= size is known: of ranges of integers, or a loop variable that runs from 1 to `size`."""
+        if (most := self.builder.known.get(size)) is not None:
+            low, high = self.builder.range_of(index)
+            if low >= 1 and high <= most:
+                return True
         if (bounds := self.ranges.get(index)) is None:
             return False
         known = self.builder.known

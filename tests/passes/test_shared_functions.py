@@ -82,3 +82,23 @@ def test_what_can_fail_stays_in_place(tmp_path: Path, monkeypatch: pytest.Monkey
             ulam.StanModel(text, {"k": 0}, cache=False).log_density_gradient([0.0])
     finally:
         register_library("shares")
+
+
+def test_indices_within_known_sizes_are_no_checks() -> None:
+    """An index of a loop whose end is one of two constants is within an array: the function cannot fail for it."""
+    text = """
+        functions {
+          real f(real s) {
+            array[20] real x = rep_array(s, 20);
+            int m = s == 0 ? 1 : 20;
+            real t = 0;
+            for (half in 0:(m == 1 ? 0 : 1)) for (j in 1:m) t += m == 1 ? 0 : half == 0 ? x[j] : 2 * x[j];
+            return t;
+          }
+        }
+        parameters { real s; }
+        model { target += f(s); }
+    """
+    model = ulam.StanModel(text, opt_level=0)
+    assert not model.density_gradient_unit().sites
+    assert model.log_density([3.0]) == 20 * 3 * 3

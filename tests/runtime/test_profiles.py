@@ -299,8 +299,9 @@ def test_programs_without_regions_have_nothing_of_it() -> None:
 
 
 def test_cost_of_a_pair() -> None:
+    """Two readings of the processor's clock, which take up to 25 ns each, and a few steps; no system call."""
     inside, outside = Context().profile_overhead()
-    assert (inside + outside) * library().ulam_seconds_per_tick() < 60e-9
+    assert (inside + outside) * library().ulam_seconds_per_tick() < 150e-9
 
 
 @pytest.mark.ordinary_runtime("closing pages takes most of the time")
