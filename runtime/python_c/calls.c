@@ -17,7 +17,6 @@
 #include <numpy/arrayobject.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "context.h"
 
@@ -41,8 +40,6 @@ typedef struct {
   void *run, *entry, *bound;
   npy_intp n;
   int with_gradient, keeps;
-  int holds;      /* whether runs are so short that giving the interpreter lock away would take as long */
-  uint32_t count; /* of runs */
   workspace *idle[KEPT]; /* taken and given back by exchanging one of them with NULL */
 } density_call;
 
@@ -106,30 +103,13 @@ static int is_plain(PyObject *object, npy_intp n, int flags) {
          PyArray_CHKFLAGS(array, flags) && PyArray_ISNOTSWAPPED(array);
 }
 
-static int32_t run_once(const density_call *call, const workspace *space, int jacobian) {
-  return call->with_gradient ? ((run_gradient)call->run)(space->ctx, call->entry, call->bound, space->theta,
-                                                         space->gradient, jacobian)
-                             : ((run_value)call->run)(space->ctx, call->entry, call->bound, space->theta, jacobian);
-}
-
-static int64_t now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-/* Without the interpreter lock, so that other threads may go on; but for runs that are over sooner than the lock is
- * given away and got back: every so many are timed. */
-enum { SHORT_NS = 1000, TIMED = 64 };
-
-static int32_t run(density_call *call, const workspace *space, int jacobian) {
-  const int timed = __atomic_fetch_add(&call->count, 1, __ATOMIC_RELAXED) % TIMED == 0;
-  if (!timed && __atomic_load_n(&call->holds, __ATOMIC_RELAXED)) return run_once(call, space, jacobian);
+/* Without the interpreter lock, however short runs have been so far: one that does not end is stopped by other threads. */
+static int32_t run(const density_call *call, const workspace *space, int jacobian) {
   int32_t status;
   Py_BEGIN_ALLOW_THREADS
-  const int64_t begin = timed ? now() : 0;
-  status = run_once(call, space, jacobian);
-  if (timed) __atomic_store_n(&call->holds, now() - begin < SHORT_NS, __ATOMIC_RELAXED);
+  status = call->with_gradient ? ((run_gradient)call->run)(space->ctx, call->entry, call->bound, space->theta,
+                                                           space->gradient, jacobian)
+                               : ((run_value)call->run)(space->ctx, call->entry, call->bound, space->theta, jacobian);
   Py_END_ALLOW_THREADS
   return status;
 }
