@@ -150,8 +150,10 @@ static void qr_step(int64_t n, int64_t first, int64_t last, double *d, double *e
   rotations->last[step] = k;
 }
 
-static int is_small(int64_t i, const double *d, const double *e) {
-  return fabs(e[i]) < DBL_MIN || fabs(e[i]) <= 0.5 * DBL_EPSILON * (fabs(d[i]) + fabs(d[i + 1]));
+/* Whether e[i] parts the matrix: then it is 0 from now on, also when steps below have changed d[i + 1]. */
+static int parts(int64_t i, const double *d, double *e) {
+  if (fabs(e[i]) < DBL_MIN || fabs(e[i]) <= 0.5 * DBL_EPSILON * (fabs(d[i]) + fabs(d[i + 1]))) e[i] = 0;
+  return e[i] == 0;
 }
 
 /* Returns 0 if an eigenvalue does not converge. */
@@ -160,10 +162,10 @@ static int diagonalize(ulam_context *ctx, int64_t n, double *Q, double *d, doubl
   dense_rotations rotations = {.c = ulam_doubles(ctx, n * DENSE_STEPS), .s = ulam_doubles(ctx, n * DENSE_STEPS)};
   int64_t last = n - 1, steps = 0;
   while (last > 0) {
-    while (last > 0 && is_small(last - 1, d, e)) --last;
+    while (last > 0 && parts(last - 1, d, e)) --last;
     if (last <= 0 || ++steps > 60 * n) break;
     int64_t first = last - 1;
-    while (first > 0 && !is_small(first - 1, d, e)) --first;
+    while (first > 0 && !parts(first - 1, d, e)) --first;
     qr_step(n, first, last, d, e, &rotations);
     if (rotations.steps < DENSE_STEPS) continue;
     dense_rotate_columns(ctx, n, &rotations, Q);
