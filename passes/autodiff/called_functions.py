@@ -14,6 +14,7 @@ from ulam.passes.analysis.nesting import functions_of, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import RECORD, Derivative, Derivatives
 from ulam.passes.autodiff.frames import ReverseFrame, pop_record
+from ulam.passes.autodiff.rotate_loops import rotate_loops
 from ulam.passes.autodiff.sweeps import ReverseMode
 from ulam.passes.rewriting import cloned
 
@@ -34,6 +35,7 @@ def _written(derivatives: Derivatives, derivative: Derivative, original: func.Fu
     """The forward and the reverse version."""
     function = cloned(original)
     block = function.body.block
+    rotate_loops(block)
     returned = terminator(block)
     buffers = derivative.of_type(returned.operands, derivative.results, scalar=False)
     # What the caller takes for active has a shadow, whether it depends on the arguments or not.

@@ -21,6 +21,7 @@ from ulam.passes.analysis.nesting import functions_of
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.called_functions import write_derivatives
 from ulam.passes.autodiff.calls import Derivatives
+from ulam.passes.autodiff.rotate_loops import rotate_loops
 from ulam.passes.autodiff.sweeps import ReverseMode
 
 
@@ -51,6 +52,7 @@ def reverse_mode(function: func.FuncOp) -> None:
     module = function.parent_op()
     assert isinstance(module, ModuleOp)
     derivatives = Derivatives(functions_of(module))
+    rotate_loops(function.body.block)
     independent = next(op for op in function.body.block.ops if isinstance(op, ad.IndependentOp))
     activity = Activity(function.body.block, [independent.buffer])
     ReverseMode(function, activity, derivatives).gradient(independent)
@@ -70,6 +72,7 @@ def reverse_in_place(
         properties={"sym_name": StringAttr(""), "function_type": FunctionType.from_lists([], [])},
         regions=[Region(block)],
     )
+    rotate_loops(block)
     independent = next(op for op in block.ops if isinstance(op, ad.IndependentOp))
     theta = independent.buffer
     mode = ReverseMode(function, Activity(block, [theta]), derivatives)

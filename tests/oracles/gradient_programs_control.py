@@ -224,6 +224,15 @@ real get_lp(real a) { target += a ^ 2; a ~ std_normal(); return a * 3; }
     "check(a); add_lp(v, a); add_lp(x, a); real p = get_lp(a); target += p * get_lp(p); for (i in 1:2) add_lp(v[i:i + 1], v[i]);",
 )
 with_functions(
+    "while-condition-adds-to-target",
+    """
+real half_lp(real x) { target += -x ^ 2; return x * 0.5; }
+vector halves_lp(vector x) { target += -dot_self(x); return 0.5 * x; }
+""",
+    "vector[N] v; real a;",
+    "real p = exp(a) + 2; while (half_lp(p) > 0.1) p *= 0.7; vector[N] u = v + 3; while (sum(halves_lp(u)) > 1) u = halves_lp(u) * 0.7; while (target() > -200 && half_lp(u[1]) < 40) { u *= 2; target += -u[1] * a; } while (half_lp(p) > 0.01) { p *= 0.5; while (half_lp(a + 3) + p > 2.2) p *= p; } target += u[2] * p;",
+)
+with_functions(
     "function-user-density",
     """
 real mine_lpdf(vector v, real m, real t) { return normal_lpdf(v | m, t) + normal_lupdf(v | m, 1) - t ^ 2; }
