@@ -215,7 +215,7 @@ class Splitting:
         if handler is None:
             raise NotSupportedError(f"complex numbers are not supported yet in '{op.name}'", op.location)
         handler(self, op)
-        if self.shown and isinstance(op, _SHOWN) and op.results[0] in self.pairs:
+        if self.shown and isinstance(op, _SHOWN) and op.results and op.results[0] in self.pairs:
             self.wholes[op.results[0]] = self.whole(self.pairs[op.results[0]])
         return True
 

@@ -91,7 +91,8 @@ class PrintOp(PlainOperation):
 
     `pairs` has a 1 for each argument that is the real part of what is printed, with the imaginary one behind it.
     `layouts`, where an argument has arrays of tuples, which are tuples of arrays here: for each argument `.`, or the
-    dimensions of the array and the fields of the tuple, as in `2(.0(..))`.
+    dimensions of the array and the fields of the tuple, as in `2(.0(..))`, with `c` for complex numbers, which are
+    tuples of their parts here.
 
     ```mlir
     stan.print reject(%n, %x : !stan.int, !stan.real)

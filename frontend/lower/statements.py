@@ -217,7 +217,8 @@ class StatementLowering(ExpressionLowering):
 
     def _print(self, s: syntax.Print) -> bool:
         values = [self.lower(a) for a in s.arguments]
-        layouts = "".join("." if isinstance(a, syntax.StringLiteral) else layout_of(a.type) for a in s.arguments)
+        is_tuple = [not isinstance(a, syntax.StringLiteral) and has_tuples(a.type) for a in s.arguments]
+        layouts = "".join(layout_of(a.type) if t else "." for a, t in zip(s.arguments, is_tuple, strict=True))
         self.emit(stan.PrintOp(s.kind.value, values, layouts=layouts if layouts.strip(".0()") else ""), s.span)
         return False
 

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ulam.dialects import stan
 from ulam.frontend import syntax
-from ulam.frontend.stan_types import ArrayType, StanType, TupleType
+from ulam.frontend.stan_types import ArrayType, StanType, TupleType, has_complex
 from ulam.library.records import record
 
 Indices = tuple[tuple[str, ...], Sequence[SSAValue]]
@@ -59,9 +59,11 @@ def has_tuples(type_: StanType) -> bool:
 
 
 def layout_of(type_: StanType) -> str:
-    """Where a type has arrays of tuples: see `stan.PrintOp`."""
+    """Where a type has arrays of tuples, and complex numbers in tuples: see `stan.PrintOp`."""
     rank, element = (type_.rank, type_.element) if isinstance(type_, ArrayType) else (0, type_)
-    return f"{rank}({''.join(map(layout_of, element.elements))})" if isinstance(element, TupleType) else "."
+    if isinstance(element, TupleType):
+        return f"{rank}({''.join(map(layout_of, element.elements))})"
+    return "c" if has_complex(element) else "."
 
 
 def path_to(e: syntax.Expression) -> tuple[syntax.Expression, list[list[syntax.Index] | int]]:

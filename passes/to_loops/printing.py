@@ -96,9 +96,12 @@ class _Layout:
 
     rank: int
     fields: tuple[_Layout, ...]
+    is_complex: bool = False
 
 
 _PLAIN = _Layout(0, ())
+_COMPLEX = _Layout(0, (), is_complex=True)
+_WITHOUT_FIELDS = {".": _PLAIN, "c": _COMPLEX}
 
 
 def _layouts(text: str) -> list[_Layout]:
@@ -107,9 +110,9 @@ def _layouts(text: str) -> list[_Layout]:
 
     def read() -> _Layout:
         nonlocal position
-        if text[position] == ".":
+        if (plain := _WITHOUT_FIELDS.get(text[position])) is not None:
             position += 1
-            return _PLAIN
+            return plain
         opening = text.index("(", position)
         rank, position = int(text[position:opening]), opening + 1
         fields: list[_Layout] = []
@@ -128,7 +131,12 @@ def _print_tuple(low: Lowering, value: Value, layout: _Layout, indices: Sequence
     """The element at `indices` of a value whose containers have dimensions of arrays of tuples around it."""
     builder = low.builder
     if not layout.fields:
-        _print_value(low, _element(low, value, indices))
+        element = _element(low, value, indices)
+        if layout.is_complex:
+            assert isinstance(element, Tuple)
+            _print_complex(low, *element.fields)
+        else:
+            _print_value(low, element)
         return
     assert isinstance(value, Tuple)
     first: Value = value

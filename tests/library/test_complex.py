@@ -180,6 +180,23 @@ model { target += -norm(exp(z) - d) - sum(abs(v * z)); }
 """
 
 
+def test_containers_of_complex_numbers_in_tuples_are_printed_as_beside_them(
+    quick_code: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+    transformed data {
+      complex a = 1 + 2i;
+      complex_vector[2] v = [a, 3]';
+      array[2] tuple(complex, array[1] complex_vector[2]) t = {(a, {v}), (1, {2 * v})};
+      print((a, {a, 2i}), " ", v, ((v, 1), 2), " ", t);
+    }"""
+    ulam.StanModel(text, opt_level=0, capture_stan_prints=False)
+    v = "[(1,2),(3,0)]"
+    assert capfd.readouterr().out == (
+        f"((1,2),[(1,2),(0,2)]) {v}(({v},1),2) [((1,2),[{v}]),((1,0),[[(2,4),(6,0)]])]\n"
+    )
+
+
 def test_traces_have_both_parts() -> None:
     model = ulam.StanModel(TRACED, {"d": 1 + 2j}, opt_level=0)
     theta = np.array([0.3, -0.4, 1.0, 2.0, -1.0, 0.5])

@@ -45,11 +45,15 @@ functions {
     v[1] *= z;
     return v;
   }
+  void told(complex z) {
+    if (is_nan(get_real(z))) reject(z);
+  }
 }
 data { tuple(complex, real) d; }
 parameters { complex a; complex_vector[2] v; array[2] tuple(complex, simplex[2]) q; }
 model {
   complex_vector[2] b = f(a * d.1, {(1, q[1].1), (2, a)});
+  told(b[1]);
   target += -sum(abs(b).^2) - norm(q[2].1 * q[1].2[1]) - norm(v[1] / a) - abs(v[2]);
 }
 """
