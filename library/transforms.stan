@@ -49,6 +49,7 @@ real inv_logit_of_bounded(real u) {
 }
 
 real lower_upper_bound_constrain(real u, real lb, real ub) {
+  require_less(lb, ub);
   return lb == negative_infinity() ? upper_bound_constrain(u, ub)
          : ub == positive_infinity() ? exp(u) + lb
          : inv_logit_of_bounded(u) * (ub - lb) + lb;

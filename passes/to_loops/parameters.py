@@ -150,15 +150,23 @@ def function_named(low: Lowering, name: str, op: Declared) -> stan.FuncOp:
     return found
 
 
-def _call(low: Lowering, name: str, op: Declared, arguments: Sequence[Value]) -> Value | None:
+def _call(
+    low: Lowering, name: str, op: Declared, arguments: Sequence[Value], *, unchecked: bool = False
+) -> Value | None:
     function = function_named(low, name, op)
     inputs = list(function.function_type.inputs)
     actual = [as_formal(low, a, t) if isinstance(a, SSAValue) else a for a, t in zip(arguments, inputs, strict=False)]
     low.subjects.append(op.var_name.data)
     told = [Subject(op.var_name.data)] if kind_of(name) is FunctionKind.UNCONSTRAIN else []
-    result = inline(low, function, actual[: len(inputs)], op.location, False, [True] * len(inputs), told=told)
+    autodiff = [True] * len(inputs)
+    given = actual[: len(inputs)]
+    result = inline(low, function, given, op.location, False, autodiff, unchecked=unchecked, told=told)
     low.subjects.pop()
     return result
+
+
+_ORDERED_BOUNDS = "lower_upper_bound"
+"""The transform whose arguments are checked once, ahead of all elements."""
 
 
 class Constrainer:
@@ -178,7 +186,7 @@ class Constrainer:
         self.constrains = constrains
         self.adjusts = adjusts and low.jacobian is not None
         self.adjustment: SSAValue | None = None
-        if self.transform.family == "lower_upper_bound":
+        if self.transform.family == _ORDERED_BOUNDS:
             _check_order(low, op, *self.transform.arguments)
 
     def run(self, unconstrained: SSAValue) -> Value | None:
@@ -195,7 +203,8 @@ class Constrainer:
         return None if value is None else in_buffer(builder, type_, self.dims, _buffer(low, value))
 
     def _apply(self, arguments: Sequence[Value]) -> Value | None:
-        value = _call(self.low, f"{self.transform.family}_constrain", self.op, arguments)
+        family = self.transform.family
+        value = _call(self.low, f"{family}_constrain", self.op, arguments, unchecked=family == _ORDERED_BOUNDS)
         assert value is not None
         return value
 

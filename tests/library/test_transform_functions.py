@@ -74,3 +74,20 @@ def test_all_signatures_are_there() -> None:
             found = signatures.overloads(name)
             assert found is not None
             assert [s for s in found.all() if not support.supports_call(name, s.arguments)] == [], name
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 1.0), (np.nan, 1.0), (0.0, np.nan), (np.inf, np.inf)])
+def test_bounds_that_are_not_in_order_are_rejected(bounds: tuple[float, float]) -> None:
+    text = """
+    data { real lb; vector[2] ub; int with_vector; }
+    parameters { real u; }
+    transformed parameters {
+      real x = with_vector ? lower_upper_bound_constrain([u, u]', lb, ub)[2] : lower_upper_bound_jacobian(u, lb, ub[2]);
+    }"""
+    lower, upper = bounds
+    for with_vector in (0, 1):
+        data = {"lb": lower, "ub": [lower + 1 if np.isfinite(lower) else 1.0, upper], "with_vector": with_vector}
+        with pytest.raises(ulam.Rejection, match="lb.* is .*must be less than"):
+            ulam.StanModel(text, data, opt_level=0).log_density([0.3])
+    in_order = {"lb": -np.inf, "ub": [0.5, np.inf], "with_vector": 0}
+    assert ulam.StanModel(text, in_order, opt_level=0).log_density([0.3]) == 0
