@@ -121,6 +121,7 @@ real normal_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(sigma);
+  if (y == positive_infinity()) return 0;
   return log_Phi((y - mu) / sigma);
 }
 
@@ -128,6 +129,7 @@ real normal_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(sigma);
+  if (y == negative_infinity()) return 0;
   return log_Phi((mu - y) / sigma);
 }
 
@@ -135,6 +137,8 @@ real normal_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(sigma);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
   return Phi((y - mu) / sigma);
 }
 
@@ -157,6 +161,7 @@ real cauchy_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 0;
   return cauchy_log_tail((mu - y) / sigma);
 }
 
@@ -164,6 +169,7 @@ real cauchy_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
   return cauchy_log_tail((y - mu) / sigma);
 }
 
@@ -171,6 +177,8 @@ real cauchy_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
   return cauchy_tail((mu - y) / sigma);
 }
 
@@ -183,6 +191,7 @@ real double_exponential_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 0;
   return laplace_log_probability((y - mu) / sigma);
 }
 
@@ -190,6 +199,7 @@ real double_exponential_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
   return laplace_log_probability((mu - y) / sigma);
 }
 
@@ -197,6 +207,8 @@ real double_exponential_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
   return exp(laplace_log_probability((y - mu) / sigma));
 }
 
@@ -222,6 +234,8 @@ real logistic_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
   return logistic_probability((y - mu) / sigma);
 }
 
@@ -232,6 +246,7 @@ real gumbel_lcdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
+  if (y == positive_infinity()) return 0;
   return -exp((mu - y) / beta);
 }
 
@@ -239,6 +254,7 @@ real gumbel_lccdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
+  if (y == negative_infinity()) return 0;
   return gumbel_log_upper_tail((mu - y) / beta);
 }
 
@@ -249,6 +265,8 @@ real gumbel_cdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
   return exp(-exp((mu - y) / beta));
 }
 
@@ -260,6 +278,8 @@ real skew_normal_lcdf(real y, real xi, real omega, real alpha) {
   require_finite(xi);
   require_positive(omega);
   require_finite(alpha);
+  if (y == negative_infinity()) return negative_infinity();
+  if (y == positive_infinity()) return 0;
   return log_skew_normal((y - xi) / omega, alpha);
 }
 
@@ -269,6 +289,7 @@ real skew_normal_lccdf(real y, real xi, real omega, real alpha) {
   require_finite(xi);
   require_positive(omega);
   require_finite(alpha);
+  if (y == negative_infinity()) return 0;
   return log_skew_normal((xi - y) / omega, -alpha);
 }
 

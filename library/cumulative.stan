@@ -174,6 +174,8 @@ real student_t_cdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
   return student_t_probability((y - mu) / sigma, nu);
 }
 
@@ -406,6 +408,8 @@ real log_one_minus_share(real share, real rest, real u) {
 
 /* Skew double exponential with skewness tau. */
 real skew_double_exponential_cdf(real y, real mu, real sigma, real tau) {
+  if (y == negative_infinity()) return 0;
+  if (y == positive_infinity()) return 1;
   return exp(skew_double_exponential_lcdf(y | mu, sigma, tau));
 }
 
@@ -414,6 +418,7 @@ real skew_double_exponential_lcdf(real y, real mu, real sigma, real tau) {
   require_finite(mu);
   require_positive_finite(sigma);
   require_probability(tau);
+  if (y == positive_infinity()) return 0;
   return y < mu ? log(tau) - 2 * (1 - tau) * ((mu - y) / sigma)
          : log_one_minus_share(1 - tau, tau, 2 * tau * ((y - mu) / sigma));
 }
@@ -423,6 +428,7 @@ real skew_double_exponential_lccdf(real y, real mu, real sigma, real tau) {
   require_finite(mu);
   require_positive_finite(sigma);
   require_probability(tau);
+  if (y == negative_infinity()) return 0;
   return y < mu ? log_one_minus_share(tau, 1 - tau, 2 * (1 - tau) * ((mu - y) / sigma))
          : log1m(tau) - 2 * tau * ((y - mu) / sigma);
 }

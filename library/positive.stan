@@ -120,6 +120,7 @@ real lognormal_lcdf(real y, real mu, real sigma) {
   require_nonnegative(y);
   require_finite(mu);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 0;
   return log_Phi((log(y) - mu) / sigma);
 }
 
@@ -136,12 +137,14 @@ real lognormal_cdf(real y, real mu, real sigma) {
   require_finite(mu);
   require_positive_finite(sigma);
   if (y == 0) return 0;
+  if (y == positive_infinity()) return 1;
   return Phi((log(y) - mu) / sigma);
 }
 
 real exponential_lcdf(real y, real beta) {
   require_nonnegative(y);
   require_positive_finite(beta);
+  if (y == positive_infinity()) return 0;
   return log1m_exp(-beta * y);
 }
 
@@ -154,6 +157,7 @@ real exponential_lccdf(real y, real beta) {
 real exponential_cdf(real y, real beta) {
   require_nonnegative(y);
   require_positive_finite(beta);
+  if (y == positive_infinity()) return 1;
   return -expm1(-beta * y);
 }
 
@@ -161,6 +165,7 @@ real weibull_lcdf(real y, real alpha, real sigma) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 0;
   return log1m_exp(-pow(y / sigma, alpha));
 }
 
@@ -175,6 +180,7 @@ real weibull_cdf(real y, real alpha, real sigma) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 1;
   return -expm1(-pow(y / sigma, alpha));
 }
 
@@ -182,6 +188,7 @@ real frechet_lcdf(real y, real alpha, real sigma) {
   require_positive(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 0;
   return -pow(sigma / y, alpha);
 }
 
@@ -196,12 +203,14 @@ real frechet_cdf(real y, real alpha, real sigma) {
   require_positive(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
+  if (y == positive_infinity()) return 1;
   return exp(-pow(sigma / y, alpha));
 }
 
 real rayleigh_lcdf(real y, real sigma) {
   require_positive(sigma);
   require_nonnegative(y);
+  if (y == positive_infinity()) return 0;
   return log1m_exp(-0.5 * square(y / sigma));
 }
 
@@ -214,6 +223,7 @@ real rayleigh_lccdf(real y, real sigma) {
 real rayleigh_cdf(real y, real sigma) {
   require_positive(sigma);
   require_nonnegative(y);
+  if (y == positive_infinity()) return 1;
   return -expm1(-0.5 * square(y / sigma));
 }
 
@@ -221,6 +231,7 @@ real loglogistic_cdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(beta);
+  if (y == positive_infinity()) return 1;
   return loglogistic_probability(pow((y < alpha ? y / alpha : alpha / y), beta), y < alpha);
 }
 
@@ -232,6 +243,7 @@ real pareto_lcdf(real y, real y_min, real alpha) {
   require_positive_finite(y_min);
   require_positive_finite(alpha);
   if (y < y_min) return negative_infinity();
+  if (y == positive_infinity()) return 0;
   return log1m_exp(alpha * log(y_min / y));
 }
 
@@ -248,6 +260,7 @@ real pareto_cdf(real y, real y_min, real alpha) {
   require_positive_finite(y_min);
   require_positive_finite(alpha);
   if (y < y_min) return 0;
+  if (y == positive_infinity()) return 1;
   return -expm1(alpha * log(y_min / y));
 }
 
@@ -256,6 +269,7 @@ real pareto_type_2_lcdf(real y, real mu, real lambda, real alpha) {
   require_nonnegative(y);
   require_positive_finite(lambda);
   require_positive_finite(alpha);
+  if (y == positive_infinity()) return 0;
   return log1m_exp(-alpha * log1p((y - mu) / lambda));
 }
 
@@ -272,5 +286,6 @@ real pareto_type_2_cdf(real y, real mu, real lambda, real alpha) {
   require_nonnegative(y);
   require_positive_finite(lambda);
   require_positive_finite(alpha);
+  if (y == positive_infinity()) return 1;
   return -expm1(-alpha * log1p((y - mu) / lambda));
 }
