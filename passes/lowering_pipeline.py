@@ -63,6 +63,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
             passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
             passes.append('if-changed{passes="distribute-loops{function=evaluate}" then="cse,dce"}')
+            passes.append('if-changed{passes="scaled-log-sums{function=evaluate}" then="fold,cse,dce,licm,dce"}')
             unroll = "unroll-small{function=evaluate most=8 inner=true}"
             then = f"dce,{unroll},fold,forward-stores{{function=evaluate}},cse,dce"
             passes.append(f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}')

@@ -54,6 +54,7 @@ PASSES: dict[str, str] = {
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",
+    "scaled-log-sums": "ulam.passes.loops.scaled_log_sums:ScaledLogSums",
     "log-sums-to-products": "ulam.passes.loops.log_sums_to_products:LogSumsToProducts",
     "forward-stores": "ulam.passes.loops.forward_stores:ForwardStores",
     "logs-of-choices": "ulam.passes.loops.logs_of_choices:LogsOfChoices",
