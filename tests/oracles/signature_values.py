@@ -57,6 +57,7 @@ TEMPLATES: dict[str, list[tuple[Any, ...]]] = {
     "offset_multiplier": [(0.7, -0.4, 1.8), (1, 2, 3)],
     "hypergeometric_1F0": [(0.7, 0.4), (2, 0.4)],
     "hypergeometric_2F1": [(0.7, 0.4, 1.3, 0.3), (2, 1, 3, 0.3)],
+    "wiener": [*WIENER, *_TWICE],
     "wiener_lcdf_unnorm": [*WIENER, *_TWICE],
     "wiener_lccdf_unnorm": [*WIENER, *_TWICE],
     "loglogistic": [(0.9, 1.3, 2.2), (2, 1, 3)],
