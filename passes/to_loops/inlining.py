@@ -52,14 +52,14 @@ def inline(
     unchecked: bool = False,
     told: Sequence[Subject | None] = (),
 ) -> Value | None:
-    """Writes a function's body in place of a call, or calls it if it is recursive; returns its result.
+    """Writes a function's body in place of a call, or calls it if it is recursive or written often; returns its result.
 
     `unchecked`: without the requirements that the body states itself. `told`: what errors call the arguments, where
     that is not as the function calls them.
     """
     if not function.body.blocks:
         raise NotSupportedError(f"function '{function.stan_name.data}' is declared but not defined", location)
-    if low.outlined.graph.is_recursive(function.sym_name.data):
+    if low.outlined.is_called(low, function, arguments, unnormalized, autodiff):
         result = low.outlined.call(low, function, arguments, unnormalized, autodiff)
         if not to_target or result is None:
             return result

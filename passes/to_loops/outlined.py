@@ -1,9 +1,10 @@
-"""Recursive functions: written once as a `func.func` and called, where others are written in place of every call.
+"""Functions that are written once as a `func.func` and called, where others are written in place of every call.
 
     real f(real x, vector v)  →  func.func @user.f(%x : f64, %v : !rt.buf<f64>, %size : i64) -> f64
 
-A function is recursive if a chain of calls leads from it back to itself. One version is written for each set of
-arguments that Stan calls autodiff, and for whether the call drops constants.
+These are recursive ones, which a chain of calls leads from back to themselves, and large ones that have many places
+(`repeated_functions`). One version is written for each set of arguments that Stan calls autodiff, for whether the call
+drops constants, and of those that need not be called for each set of known integers among the arguments.
 
 Arguments and results are flattened: scalars as they are, containers as buffer and sizes, tuples field by field. The
 memory of arguments is only read; that of results is new. What a function adds to the target is a further result; the
@@ -12,7 +13,8 @@ target before the call, and whether the Jacobian counts, are further arguments o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
@@ -28,6 +30,7 @@ from ulam.passes.autodiff.forward_mode import TangentFunctions
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.lowering import CallFrame, Lowering
+from ulam.passes.to_loops.repeated_functions import RepeatedFunctions
 from ulam.passes.to_loops.shared_functions import SharedFunctions
 from ulam.passes.to_loops.target_terms import TargetTerms
 from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
@@ -92,6 +95,8 @@ class _Key:
     autodiff: tuple[bool, ...]
     jacobian: bool
     differentiated_again: bool
+    known: tuple[tuple[int, int], ...]
+    """Integers among the flattened arguments, by position."""
 
 
 @record
@@ -107,12 +112,18 @@ class _Version:
 
 
 class Outlined:
-    """The functions of one unit that are called, written then: recursive ones, and `shared` ones of the library.
+    """The functions of one unit that are called, written then: recursive, `repeated`, and `shared` ones of the library.
 
     `terms`: calls that may wait. `of_data`: calls with data alone are `shared`, too.
     """
 
-    def __init__(self, functions: dict[str, stan.FuncOp], whole_terms: bool = False, of_data: bool = False) -> None:
+    def __init__(
+        self,
+        functions: dict[str, stan.FuncOp],
+        whole_terms: bool = False,
+        of_data: bool = False,
+        repeated: RepeatedFunctions | None = None,
+    ) -> None:
         self.graph = CallGraph(functions)
         self.terms = TargetTerms(functions, whole_terms)
         self.written: list[func.FuncOp] = []
@@ -120,7 +131,23 @@ class Outlined:
         self.derivatives = Derivatives()
         """What functions of solvers call, where they are differentiated in place."""
         self.shared = SharedFunctions(functions, of_data=of_data)
+        self._repeated = repeated
         self._versions: dict[_Key, _Version] = {}
+
+    def is_called(
+        self,
+        low: Lowering,
+        function: stan.FuncOp,
+        arguments: Sequence[Value],
+        unnormalized: bool,
+        autodiff: Sequence[bool],
+    ) -> bool:
+        """Whether a call of a function of the program is one, not written in place."""
+        if self.graph.is_recursive(function.sym_name.data):
+            return True
+        if self._repeated is None or any(frame.closure is not None for frame in low.frames):
+            return False
+        return self._repeated.is_called(function, arguments, autodiff, unnormalized)
 
     def call(
         self,
@@ -131,9 +158,11 @@ class Outlined:
         autodiff: Sequence[bool],
     ) -> Value | None:
         """Writes a call; returns its result."""
-        version = self._version(low, function, unnormalized and all(f.unnormalized for f in low.frames), autodiff)
         builder = low.builder
         operands = [part for argument in arguments for part in low.flatten(argument)]
+        known = {} if self.graph.is_recursive(function.sym_name.data) else _known_integers(builder, operands)
+        unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
+        version = self._version(low, function, unnormalized, autodiff, known)
         if version.reads_target:
             operands.append(builder.insert(ad.TargetOp()).res)
         if version.takes_jacobian:
@@ -166,13 +195,21 @@ class Outlined:
 
     # ------------------------------------------------------------ writing
 
-    def _version(self, low: Lowering, function: stan.FuncOp, unnormalized: bool, autodiff: Sequence[bool]) -> _Version:
+    def _version(
+        self,
+        low: Lowering,
+        function: stan.FuncOp,
+        unnormalized: bool,
+        autodiff: Sequence[bool],
+        known: Mapping[int, int] = MappingProxyType({}),
+    ) -> _Version:
         name = function.sym_name.data
         target_ops = self.graph.target_ops(name)
         takes_jacobian = stan.JacobianAddOp in target_ops and low.jacobian is not None
         if function.library is not None and not unnormalized:  # then it drops nothing, whatever is autodiff
             autodiff = [True] * len(autodiff)
-        key = _Key(name, unnormalized, tuple(map(bool, autodiff)), takes_jacobian, low.differentiated_again)
+        bits, again = tuple(map(bool, autodiff)), low.differentiated_again
+        key = _Key(name, unnormalized, bits, takes_jacobian, again, tuple(known.items()))
         if (found := self._versions.get(key)) is not None:
             return found
         inputs = [t for formal in function.function_type.inputs for t in _flat_types(formal, function.location)]
@@ -202,7 +239,8 @@ class Outlined:
         inner.differentiated_again = key.differentiated_again
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
         frame = CallFrame(function, function.location, key.unnormalized)
-        parts = iter(block.args)
+        constants = dict(key.known)
+        parts = iter([_argument(builder, argument, constants.get(n)) for n, argument in enumerate(block.args)])
         body = function.body.block
         for formal, bit in zip(body.args, key.autodiff, strict=True):
             value = _from_parts(builder, formal.type, parts)
@@ -210,7 +248,7 @@ class Outlined:
             frame.autodiff[formal] = bit
             _name(value, formal.name_hint)
         inner.frames.append(frame)
-        if function.library is None:
+        if self.graph.is_recursive(function.sym_name.data):
             told = f"function '{function.stan_name.data}' calls itself too often"
             builder.insert(rt.StackGuardOp(inner.new_site(FATAL, told, function.location)))
         inner.block_ops(body.ops)
@@ -271,6 +309,19 @@ def _from_parts(builder: Builder, type_: Attribute, parts: Iterator[SSAValue]) -
     if not rank_of(type_):
         return first
     return in_buffer(builder, type_, [next(parts) for _ in range(rank_of(type_))], first)
+
+
+def _known_integers(builder: Builder, operands: Sequence[SSAValue]) -> dict[int, int]:
+    """The operands of a call that are known integers, by position."""
+    found = {n: builder.known.get(operand) for n, operand in enumerate(operands) if operand.type in (i32, i64)}
+    return {n: int(value) for n, value in found.items() if value is not None}
+
+
+def _argument(builder: Builder, argument: SSAValue, known: int | None) -> SSAValue:
+    """An argument as the function's body uses it: a constant if it is the same in all calls."""
+    if known is None:
+        return argument
+    return builder.i32(known) if argument.type == i32 else builder.i64(known)
 
 
 def _name(value: Value, hint: str | None) -> None:

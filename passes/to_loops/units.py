@@ -48,6 +48,7 @@ from ulam.passes.to_loops.parameters import (
     write_part,
 )
 from ulam.passes.to_loops.programs import Global, LoweredUnit, ProgramParts
+from ulam.passes.to_loops.repeated_functions import RepeatedFunctions
 from ulam.passes.to_loops.sizes import checked_sizes, declared_dims
 from ulam.passes.to_loops.statements import begin_profile, end_profile
 from ulam.passes.to_loops.tuple_arrays import ArraysOfTuples
@@ -326,7 +327,10 @@ _WRITERS: dict[str, Callable[[ProgramParts, list[CheckSite], UnitKind], list[fun
 def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = False) -> LoweredUnit:
     """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
     sites: list[CheckSite] = []
-    outlined = Outlined(program.functions, whole_terms, of_data=not kind.has_bind)
+    repeated = None
+    if not whole_terms and not kind.locating:
+        repeated = RepeatedFunctions(program.functions, program.blocks, kind.computes, binds=kind.has_bind)
+    outlined = Outlined(program.functions, whole_terms, of_data=not kind.has_bind, repeated=repeated)
     program = replace(program, outlined=outlined, profiled=kind.profiled, is_bound=kind.is_bound)
     functions = _WRITERS[kind.computes](program, sites, kind)
     module = ModuleOp([*functions, *program.outlined.written])

@@ -1,0 +1,208 @@
+"""Which functions of a large program are functions of their own, instead of being written in place of every call.
+
+Written in place, a function is optimised together with what is around it, and what it computes of data alone is
+computed when data are bound. Where a large function is called from many places, all passes and LLVM go through as many
+copies of it, forward and reverse; a function of its own has one of each for all calls with the same arguments that are
+autodiff and the same known integers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import UnknownLoc
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
+from ulam.library.requirements import REQUIREMENTS
+from ulam.passes.analysis.call_context import body_drops_constants, dependence
+from ulam.passes.remarks import remark
+from ulam.passes.to_loops.lowering import is_density
+from ulam.passes.to_loops.values import Container, Value
+
+BUDGET = 800
+"""Ops that the copies of a function may have in all, before they are lowered, those of what it calls included."""
+FEW = 2
+"""So many copies are no reason for calls."""
+_BLOCKS = {
+    "setup": ("transformed_data",),
+    "density": ("transformed_parameters", "model"),
+    "constrain": ("transformed_parameters", "generated_quantities"),
+}
+"""The blocks whose calls are written in a unit, by what that computes."""
+_FILLED = ("rep_vector", "rep_row_vector", "rep_matrix", "rep_array")
+_CHEAP = frozenset({"rows", "cols", "size", "num_elements", "dims", *_FILLED})
+"""Functions of the library whose calls with data alone are no work."""
+
+
+class RepeatedFunctions:
+    """The functions of the program in one unit: in how many places each would be written, and how large it is."""
+
+    def __init__(
+        self, functions: dict[str, stan.FuncOp], blocks: dict[str, Block], computes: str, *, binds: bool
+    ) -> None:
+        """`binds`: what depends on data alone is computed when data are bound."""
+        self._functions = functions
+        self._roots = [blocks[name] for name in _BLOCKS.get(computes, ()) if name in blocks]
+        self._binds = binds
+        self._callees: dict[str, Counter[str]] = {}
+        self._sizes: dict[str, int | None] = {}
+        self._places: dict[str, int] | None = None
+        self._told: set[str] = set()
+        self._works_on_data: dict[tuple[str, tuple[bool, ...], bool], bool] = {}
+
+    def is_called(
+        self, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool], unnormalized: bool
+    ) -> bool:
+        """Whether a call of a function of the program that is not recursive is to be one."""
+        if function.library is not None or function.model is not None:
+            return False
+        if self._binds and not any(autodiff):
+            return False
+        if not any(isinstance(argument, Container) for argument in arguments):  # may be in SIMD lanes of a loop
+            return False
+        name = function.sym_name.data
+        places, size = self._places_of(name), self._size(name)
+        if places <= FEW or size is None or places * size < BUDGET:
+            return False
+        told = f"{size} ops in {places} places, "
+        bits = tuple(map(bool, autodiff))
+        if self._binds and self._has_work_on_data(function, bits, drops=body_drops_constants(function, unnormalized)):
+            self._tell(function, told + "but some depend on data alone, and are computed when data are bound", False)
+            return False
+        self._tell(function, told + f"more than {BUDGET}: a function of its own", True)
+        return True
+
+    def _tell(self, function: stan.FuncOp, message: str, done: bool) -> None:
+        subject = f"function {function.stan_name.data}"
+        if function.stan_name.data not in self._told:
+            self._told.add(function.stan_name.data)
+            remark("convert-stan-to-loops", function.location or UnknownLoc(), subject, message, done=done)
+
+    # ------------------------------------------------------------ figures
+
+    def _places_of(self, name: str) -> int:
+        if self._places is None:
+            self._places = {}
+            calls = Counter[str]()
+            for block in self._roots:
+                calls.update(_called(block))
+            self._spread(calls)
+        return self._places.get(name, 0)
+
+    def _spread(self, calls: Counter[str]) -> None:
+        """Counts the calls of functions by others: each stands as often as its caller does."""
+        assert self._places is not None
+        for name in self._callers_first(calls):
+            places = calls[name]
+            self._places[name] = places
+            for callee, times in self._callees_of(name).items():
+                calls[callee] += places * times
+
+    def _callers_first(self, calls: Counter[str]) -> list[str]:
+        """What is called, in such an order; of recursive functions in any."""
+        order: list[str] = []
+        seen: set[str] = set()
+        for root in calls:
+            work = [(root, False)]
+            while work:
+                name, done = work.pop()
+                if done:
+                    order.append(name)
+                elif name not in seen:
+                    seen.add(name)
+                    work.append((name, True))
+                    work += [(callee, False) for callee in self._callees_of(name)]
+        return order[::-1]
+
+    def _callees_of(self, name: str) -> Counter[str]:
+        if name not in self._callees:
+            self._callees[name] = _called(self._functions[name].body)
+        return self._callees[name]
+
+    def _size(self, name: str) -> int | None:
+        """The number of its ops and of those of what it calls; None if it has callbacks, or calls itself."""
+        if name not in self._sizes:
+            self._sizes[name] = None
+            self._sizes[name] = self._measured(self._functions[name])
+        return self._sizes[name]
+
+    def _measured(self, function: stan.FuncOp) -> int | None:
+        size = 0
+        for op in ops_within(function.body):
+            size += 1
+            if not isinstance(op, stan.CallOp):
+                continue
+            if op.callback is not None:
+                return None
+            callee = _callee(op)
+            if callee is not None:
+                inner = self._size(callee)
+                if inner is None:
+                    return None
+                size += inner
+        return size
+
+    # ------------------------------------------------------------ work on data
+
+    def _has_work_on_data(self, function: stan.FuncOp, autodiff: tuple[bool, ...], *, drops: bool) -> bool:
+        """Whether its body, or that of a function of the program that it calls, does much with data alone.
+
+        `drops`: densities in it leave out what does not depend on parameters.
+        """
+        key = (function.sym_name.data, autodiff, drops)
+        if key not in self._works_on_data:
+            self._works_on_data[key] = bool(function.body.blocks) and self._found_work(function, autodiff, drops)
+        return self._works_on_data[key]
+
+    def _found_work(self, function: stan.FuncOp, autodiff: tuple[bool, ...], drops: bool) -> bool:
+        formals = function.body.block.args
+        known: dict[SSAValue, int] = {formal: int(bit) for formal, bit in zip(formals, autodiff, strict=True)}
+        anything = int(any(autodiff))
+        for op in ops_within(function.body):
+            if not isinstance(op, stan.CallOp) or op.callee.data in REQUIREMENTS or op.callee.data in _CHEAP:
+                continue
+            bits = tuple(bool(dependence(argument, known, anything)) for argument in op.arguments)
+            if is_density(op) and not all(bits) and not (drops and op.unnormalized is not None):
+                return True
+            if bits and not any(bits):
+                if _is_work(op, function):
+                    return True
+            elif op.user is not None:
+                callee = self._functions[op.callee.data]
+                inner = body_drops_constants(callee, drops and op.unnormalized is not None)
+                if self._has_work_on_data(callee, bits, drops=inner):
+                    return True
+        return False
+
+
+def _is_work(op: stan.CallOp, function: stan.FuncOp) -> bool:
+    """Whether a call with data alone takes more time than a few additions: not one elementary function of a number."""
+    scalars = all(isinstance(argument.type, stan.IntType | stan.RealType) for argument in op.arguments)
+    return not scalars or _callee(op) is not None or _is_in_loop(op, function)
+
+
+def _is_in_loop(op: Operation, function: stan.FuncOp) -> bool:
+    while (parent := op.parent_op()) is not None and parent is not function:
+        if isinstance(parent, stan.ForOp | stan.ForEachOp | stan.WhileOp):
+            return True
+        op = parent
+    return False
+
+
+def _callee(op: stan.CallOp) -> str | None:
+    """The function with a body that a call is written as."""
+    if op.user is not None:
+        return op.callee.data
+    return None if op.definition is None else op.definition.data
+
+
+def _called(root: Block | Region) -> Counter[str]:
+    """How often functions of the program are called inside."""
+    found = Counter[str]()
+    for op in ops_within(root):
+        if isinstance(op, stan.CallOp) and op.user is not None:
+            found[op.callee.data] += 1
+    return found
