@@ -187,17 +187,13 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
         z[i] = y[i] + h * total;
       }
       k[, s] = ode_coupled(t + c[s] * h, z, n, n_y0, n_par);
-      if (leaves_stiff && s == 6) z_before = head(z, n);
+      if (leaves_stiff && s == 6) {
+        for (i in 1:n) z_before[i] = z[i];
+      }
     }
     if (first == 1) ode_check_derivative(head(k[, 1], n));
     first = 2;
-    real error = 0;
-    for (i in 1:m) {
-      real difference = 71.0 / 57600 * k[i, 1] - 71.0 / 16695 * k[i, 3] + 71.0 / 1920 * k[i, 4]
-                        - 17253.0 / 339200 * k[i, 5] + 22.0 / 525 * k[i, 6] - 1.0 / 40 * k[i, 7];
-      real ratio = abs(h * difference) / (abs_tol + rel_tol * (abs(y[i]) + abs(h * k[i, 1])));
-      error = ratio > error || (i <= n && is_nan(ratio)) ? ratio : error;
-    }
+    real error = ode_dormand_prince_error(k, y, h, rel_tol, abs_tol, n);
     if (!(error <= 1)) {
       n_rejected += 1;
       solver_failed_step();
@@ -212,20 +208,7 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
       require_time_reached(n_steps, max_num_steps, value_of(ts[next]));
       real t_new = t + h;
       while (next <= n_ts && value_of(ts[next < n_ts ? next : n_ts]) - t_new <= machine_precision()) {
-        real x = (value_of(ts[next]) - t) / (t_new - t);
-        real p = h * square(x) * (3 - 2 * x);
-        real q = h * square(x * (x - 1));
-        real w1 = 35.0 / 384 * p + h * x * square(x - 1)
-                  - q * (2558722523.0 - 31403016.0 * x) * (5 / 11282082432.0);
-        real w3 = 500.0 / 1113 * p + q * (882725551 - 15701508.0 * x) * (100 / 32700410799.0);
-        real w4 = 125.0 / 192 * p - q * (443332067 - 31403016.0 * x) * (25 / 1880347072.0);
-        real w5 = -2187.0 / 6784 * p + q * (23143187 - 3489224.0 * x) * (32805 / 199316789632.0);
-        real w6 = 11.0 / 84 * p - q * (29972135 - 7076736.0 * x) * (55 / 822651844.0);
-        real w7 = h * square(x) * (x - 1) + q * (7414447 - 829305.0 * x) * (10 / 29380423.0);
-        for (i in 1:m) {
-          states[i, next] = y[i] + w1 * k[i, 1] + w3 * k[i, 3] + w4 * k[i, 4] + w5 * k[i, 5] + w6 * k[i, 6]
-                            + w7 * k[i, 7];
-        }
+        states[, next] = ode_dormand_prince_between(k, y, h, (value_of(ts[next]) - t) / (t_new - t));
         next += 1;
         n_steps = 0;
       }
@@ -243,6 +226,38 @@ matrix ode_dormand_prince_states(vector y0, real t0, array[] real ts, real rel_t
   }
   if (next <= n_ts) states[1, n_ts] = not_a_number();
   return states;
+}
+
+/* The largest of the errors of the state and its sensitivities, in multiples of what is allowed; NaN if one of the state
+ * is. */
+real ode_dormand_prince_error(matrix k, vector y, real h, real rel_tol, real abs_tol, int n) {
+  real error = 0;
+  for (i in 1:num_elements(y)) {
+    real difference = 71.0 / 57600 * k[i, 1] - 71.0 / 16695 * k[i, 3] + 71.0 / 1920 * k[i, 4]
+                      - 17253.0 / 339200 * k[i, 5] + 22.0 / 525 * k[i, 6] - 1.0 / 40 * k[i, 7];
+    real ratio = abs(h * difference) / (abs_tol + rel_tol * (abs(y[i]) + abs(h * k[i, 1])));
+    error = ratio > error || (i <= n && is_nan(ratio)) ? ratio : error;
+  }
+  return error;
+}
+
+/* The state at the part `x` of a step. */
+vector ode_dormand_prince_between(matrix k, vector y, real h, real x) {
+  int m = num_elements(y);
+  vector[m] result;
+  real p = h * square(x) * (3 - 2 * x);
+  real q = h * square(x * (x - 1));
+  real w1 = 35.0 / 384 * p + h * x * square(x - 1)
+            - q * (2558722523.0 - 31403016.0 * x) * (5 / 11282082432.0);
+  real w3 = 500.0 / 1113 * p + q * (882725551 - 15701508.0 * x) * (100 / 32700410799.0);
+  real w4 = 125.0 / 192 * p - q * (443332067 - 31403016.0 * x) * (25 / 1880347072.0);
+  real w5 = -2187.0 / 6784 * p + q * (23143187 - 3489224.0 * x) * (32805 / 199316789632.0);
+  real w6 = 11.0 / 84 * p - q * (29972135 - 7076736.0 * x) * (55 / 822651844.0);
+  real w7 = h * square(x) * (x - 1) + q * (7414447 - 829305.0 * x) * (10 / 29380423.0);
+  for (i in 1:m) {
+    result[i] = y[i] + w1 * k[i, 1] + w3 * k[i, 3] + w4 * k[i, 4] + w5 * k[i, 5] + w6 * k[i, 6] + w7 * k[i, 7];
+  }
+  return result;
 }
 
 /* Where a derivative is NaN or infinite from the beginning, no step helps. */
@@ -294,14 +309,7 @@ matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, r
         if (is_first) ode_check_derivative(head(k[, 1], n));
         is_first = 0;
       }
-      real error = 0;
-      for (i in 1:m) {
-        real difference = (37.0 / 378 - 2825.0 / 27648) * k[i, 1] + (250.0 / 621 - 18575.0 / 48384) * k[i, 3]
-                          + (125.0 / 594 - 13525.0 / 55296) * k[i, 4] - 277.0 / 14336 * k[i, 5]
-                          + (512.0 / 1771 - 1.0 / 4) * k[i, 6];
-        real ratio = abs(step * difference) / (abs_tol + rel_tol * (abs(y[i]) + abs(step * k[i, 1])));
-        error = ratio > error || (i <= n && is_nan(ratio)) ? ratio : error;
-      }
+      real error = ode_cash_karp_error(k, y, step, rel_tol, abs_tol, n);
       if (!(error <= 1)) {
         n_rejected += 1;
         solver_failed_step();
@@ -325,6 +333,19 @@ matrix ode_cash_karp_states(vector y0, real t0, array[] real ts, real rel_tol, r
     states[, next] = y;
   }
   return states;
+}
+
+/* As ode_dormand_prince_error. */
+real ode_cash_karp_error(matrix k, vector y, real step, real rel_tol, real abs_tol, int n) {
+  real error = 0;
+  for (i in 1:num_elements(y)) {
+    real difference = (37.0 / 378 - 2825.0 / 27648) * k[i, 1] + (250.0 / 621 - 18575.0 / 48384) * k[i, 3]
+                      + (125.0 / 594 - 13525.0 / 55296) * k[i, 4] - 277.0 / 14336 * k[i, 5]
+                      + (512.0 / 1771 - 1.0 / 4) * k[i, 6];
+    real ratio = abs(step * difference) / (abs_tol + rel_tol * (abs(y[i]) + abs(step * k[i, 1])));
+    error = ratio > error || (i <= n && is_nan(ratio)) ? ratio : error;
+  }
+  return error;
 }
 
 vector ode_initial_state(vector y0, int n_y0, int n_par) {
@@ -370,7 +391,7 @@ array[] vector ode_radau(vector y0, real t0, array[] real ts, real rel_tol, real
  * The stages z[, 1:3], relative to y, solve z_i = h sum_j a_ij f(t + c_j h, y + z_j); y + z_3 is the next state.
  * Newton's method takes the Jacobian at each stage, so that its last matrix also gives the derivatives of the stages:
  * the sensitivities are those of the numerical solution. The estimate of the error is of lower order than the
- * method, hence the exponent of the tolerances. */
+ * method, hence the exponent of the tolerances. What lasts is assigned column by column, so that no step keeps memory. */
 matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real abs_tol, real max_num_steps,
                         int n_y0, int n_par) {
   int n = num_elements(y0);
@@ -381,7 +402,6 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
   matrix[3, 3] a = [[(88 - 7 * root) / 360, (296 - 169 * root) / 1800, (-2 + 3 * root) / 225],
                     [(296 + 169 * root) / 1800, (88 + 7 * root) / 360, (-2 - 3 * root) / 225],
                     [(16 - root) / 36, (16 + root) / 36, 1.0 / 9]];
-  vector[3] e = [-(13 + 7 * root) / 3, (-13 + 7 * root) / 3, -1.0 / 3]';
   real gamma = 30 / (6 + 9 ^ (2.0 / 3) - 3 ^ (2.0 / 3));
   real rel = 0.1 * rel_tol ^ (2.0 / 3);
   real abs_error = rel * abs_tol / rel_tol;
@@ -393,10 +413,7 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
   matrix[n, 3] z_last = z;
   vector[n] scale;
   matrix[3 * n, 3 * n] newton;
-  matrix[3 * n, 1] residual;
-  matrix[3 * n, n_sens] slopes;
   matrix[3 * n, n_sens] z_sens;
-  matrix[n, 1 + n_sens] error_vector;
   vector[1 + n_sens] sizes = ode_sizes(y0, n_y0, n_par);
   real t = value_of(t0);
   real h = -1;
@@ -408,7 +425,8 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
   while (next <= n_ts) {
     real t_end = value_of(ts[next]);
     if (is_new == 1) {
-      f = callback_jacobian(t, y[, 1]);
+      matrix[n, 1 + n + n_par] new_f = callback_jacobian(t, y[, 1]);
+      for (j in 1:(1 + n + n_par)) f[, j] = new_f[, j];
       ode_check_derivative(col(f, 1));
       for (i in 1:n) scale[i] = abs_error + rel * abs(y[i, 1]);
       is_new = 0;
@@ -422,43 +440,23 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
     real step = is_last == 1 ? t_end - t : h;
     real t_next = t + step;
     require_progress(t_next, t);
-    for (j in 1:3) {
-      real x = h_last > 0 ? 1 + c[j] * step / h_last : 0;
-      real p1 = x * (x - c[2]) * (x - 1) / (c[1] * (c[1] - c[2]) * (c[1] - 1));
-      real p2 = x * (x - c[1]) * (x - 1) / (c[2] * (c[2] - c[1]) * (c[2] - 1));
-      real p3 = x * (x - c[1]) * (x - c[2]) / ((1 - c[1]) * (1 - c[2]));
-      for (i in 1:n) z[i, j] = p1 * z_last[i, 1] + p2 * z_last[i, 2] + (h_last > 0 ? p3 - 1 : 0) * z_last[i, 3];
-    }
+    matrix[n, 3] guess = ode_radau_extrapolated(z_last, c, step, h_last);
+    for (j in 1:3) z[, j] = guess[, j];
     real change = positive_infinity();
     int n_iterations = 0;
     int diverges = 0;
     while (change > 0.01 && diverges == 0) {
       for (j in 1:3) {
         matrix[n, 1 + n + n_par] g_j = callback_jacobian(t + c[j] * step, y[, 1] + z[, j]);
-        g[j] = g_j;
+        for (l in 1:(1 + n + n_par)) g[j][, l] = g_j[, l];
       }
-      for (i in 1:3) {
-        for (k in 1:n) {
-          residual[(i - 1) * n + k, 1] = step * (a[i, 1] * g[1][k, 1] + a[i, 2] * g[2][k, 1] + a[i, 3] * g[3][k, 1])
-                                         - z[k, i];
-        }
-        for (j in 1:3) {
-          for (l in 1:n) {
-            for (k in 1:n) {
-              newton[(i - 1) * n + k, (j - 1) * n + l] = (i == j && k == l ? 1 : 0) - step * a[i, j] * g[j][k, 1 + l];
-            }
-          }
-        }
-      }
-      residual = ode_solve(newton, residual);
-      real total = 0;
+      matrix[3 * n, 3 * n] new_newton = ode_radau_newton(g, a, step);
+      for (j in 1:(3 * n)) newton[, j] = new_newton[, j];
+      matrix[3 * n, 1] step_of_z = ode_solve(newton, ode_radau_residual(g, z, a, step));
       for (j in 1:3) {
-        for (i in 1:n) {
-          z[i, j] += residual[(j - 1) * n + i, 1];
-          total += square(residual[(j - 1) * n + i, 1] / scale[i]);
-        }
+        for (i in 1:n) z[i, j] += step_of_z[(j - 1) * n + i, 1];
       }
-      total = sqrt(total / (3 * n));
+      real total = ode_radau_size(step_of_z, scale);
       n_iterations += 1;
       diverges = n_iterations > 10 || is_nan(total) || (n_iterations > 2 && total > 2 * change) ? 1 : 0;
       change = total;
@@ -466,46 +464,17 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
     real error = 10000;
     if (diverges == 0) {
       if (n_sens > 0) {
-        for (j in 1:3) {
-          for (r in 1:n_sens) {
-            for (k in 1:n) {
-              real total = r > n_y0 ? g[j][k, 1 + n + r - n_y0] : 0;
-              for (l in 1:n) total += g[j][k, 1 + l] * y[l, 1 + r];
-              slopes[(j - 1) * n + k, r] = total;
-            }
-          }
-        }
-        for (i in 1:3) {
-          for (r in 1:n_sens) {
-            for (k in 1:n) {
-              z_sens[(i - 1) * n + k, r] = step * (a[i, 1] * slopes[k, r] + a[i, 2] * slopes[n + k, r]
-                                                   + a[i, 3] * slopes[2 * n + k, r]);
-            }
-          }
-        }
-        z_sens = ode_solve(newton, z_sens);
-      }
-      for (r in 0:n_sens) {
-        for (k in 1:n) {
-          if (r == 0) {
-            error_vector[k, 1] = f[k, 1] + (e[1] * z[k, 1] + e[2] * z[k, 2] + e[3] * z[k, 3]) / step;
-          } else {
-            real total = r > n_y0 ? f[k, 1 + n + r - n_y0] : 0;
-            for (l in 1:n) total += f[k, 1 + l] * y[l, 1 + r];
-            error_vector[k, 1 + r] = total + (e[1] * z_sens[k, r] + e[2] * z_sens[n + k, r]
-                                              + e[3] * z_sens[2 * n + k, r]) / step;
-          }
-        }
+        matrix[3 * n, n_sens] new_sens = ode_solve(newton, ode_radau_sensitivities(g, y, a, step, n_y0));
+        for (r in 1:n_sens) z_sens[, r] = new_sens[, r];
       }
       matrix[n, n] filter;
       for (l in 1:n) {
         for (k in 1:n) filter[k, l] = (k == l ? gamma / step : 0) - f[k, 1 + l];
       }
-      error_vector = ode_solve(filter, error_vector);
+      matrix[n, 1 + n_sens] error_vector = ode_solve(filter, ode_radau_defect(f, y, z, z_sens, step, n_y0));
       error = ode_radau_error(error_vector, y, sizes, rel, abs_error);
       if (!(error < 1) && (h_last == 0 || n_rejected > 0)) {
-        error_vector = ode_solve(filter, gamma / step * error_vector);
-        error = ode_radau_error(error_vector, y, sizes, rel, abs_error);
+        error = ode_radau_error(ode_solve(filter, gamma / step * error_vector), y, sizes, rel, abs_error);
       }
     }
     if (!(error < 1)) {
@@ -526,7 +495,7 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
         y[i, 1] += z[i, 3];
         for (r in 1:n_sens) y[i, 1 + r] += z_sens[2 * n + i, r];
       }
-      z_last = z;
+      for (j in 1:3) z_last[, j] = z[, j];
       is_new = 1;
       if (is_last == 1) {
         t = t_end;
@@ -545,45 +514,151 @@ matrix ode_radau_states(vector y0, real t0, array[] real ts, real rel_tol, real 
   return states;
 }
 
-/* a \ b. Small systems by Gauss elimination with row exchanges written here: calls would take most of the time. */
+/* Stages for a step that the last one's polynomial gives; 0 if there is none. */
+matrix ode_radau_extrapolated(matrix z_last, vector c, real step, real h_last) {
+  int n = rows(z_last);
+  matrix[n, 3] z;
+  for (j in 1:3) {
+    real x = h_last > 0 ? 1 + c[j] * step / h_last : 0;
+    real p1 = x * (x - c[2]) * (x - 1) / (c[1] * (c[1] - c[2]) * (c[1] - 1));
+    real p2 = x * (x - c[1]) * (x - 1) / (c[2] * (c[2] - c[1]) * (c[2] - 1));
+    real p3 = x * (x - c[1]) * (x - c[2]) / ((1 - c[1]) * (1 - c[2]));
+    for (i in 1:n) z[i, j] = p1 * z_last[i, 1] + p2 * z_last[i, 2] + (h_last > 0 ? p3 - 1 : 0) * z_last[i, 3];
+  }
+  return z;
+}
+
+/* The matrix of Newton's method for the three stages; `g`: f and its Jacobian at each. */
+matrix ode_radau_newton(array[] matrix g, matrix a, real step) {
+  int n = rows(g[1]);
+  matrix[3 * n, 3 * n] newton;
+  for (i in 1:3) {
+    for (j in 1:3) {
+      for (l in 1:n) {
+        for (k in 1:n) {
+          newton[(i - 1) * n + k, (j - 1) * n + l] = (i == j && k == l ? 1 : 0) - step * a[i, j] * g[j][k, 1 + l];
+        }
+      }
+    }
+  }
+  return newton;
+}
+
+matrix ode_radau_residual(array[] matrix g, matrix z, matrix a, real step) {
+  int n = rows(z);
+  matrix[3 * n, 1] residual;
+  for (i in 1:3) {
+    for (k in 1:n) {
+      residual[(i - 1) * n + k, 1] = step * (a[i, 1] * g[1][k, 1] + a[i, 2] * g[2][k, 1] + a[i, 3] * g[3][k, 1])
+                                     - z[k, i];
+    }
+  }
+  return residual;
+}
+
+/* The root of the mean square of a change of the stages, in multiples of what is allowed. */
+real ode_radau_size(matrix change, vector scale) {
+  int n = num_elements(scale);
+  real total = 0;
+  for (j in 1:3) {
+    for (i in 1:n) total += square(change[(j - 1) * n + i, 1] / scale[i]);
+  }
+  return sqrt(total / (3 * n));
+}
+
+/* The right side of the equations of the stages' sensitivities. */
+matrix ode_radau_sensitivities(array[] matrix g, matrix y, matrix a, real step, int n_y0) {
+  int n = rows(y);
+  int n_sens = cols(y) - 1;
+  matrix[3 * n, n_sens] slopes;
+  matrix[3 * n, n_sens] z_sens;
+  for (j in 1:3) {
+    for (r in 1:n_sens) {
+      for (k in 1:n) {
+        real total = r > n_y0 ? g[j][k, 1 + n + r - n_y0] : 0;
+        for (l in 1:n) total += g[j][k, 1 + l] * y[l, 1 + r];
+        slopes[(j - 1) * n + k, r] = total;
+      }
+    }
+  }
+  for (i in 1:3) {
+    for (r in 1:n_sens) {
+      for (k in 1:n) {
+        z_sens[(i - 1) * n + k, r] = step * (a[i, 1] * slopes[k, r] + a[i, 2] * slopes[n + k, r]
+                                             + a[i, 3] * slopes[2 * n + k, r]);
+      }
+    }
+  }
+  return z_sens;
+}
+
+/* What the filter of the estimate of the error is applied to: of the state, then of each sensitivity. */
+matrix ode_radau_defect(matrix f, matrix y, matrix z, matrix z_sens, real step, int n_y0) {
+  int n = rows(y);
+  real root = sqrt(6);
+  vector[3] e = [-(13 + 7 * root) / 3, (-13 + 7 * root) / 3, -1.0 / 3]';
+  matrix[n, cols(y)] defect;
+  for (r in 0:(cols(y) - 1)) {
+    for (k in 1:n) {
+      if (r == 0) {
+        defect[k, 1] = f[k, 1] + (e[1] * z[k, 1] + e[2] * z[k, 2] + e[3] * z[k, 3]) / step;
+      } else {
+        real total = r > n_y0 ? f[k, 1 + n + r - n_y0] : 0;
+        for (l in 1:n) total += f[k, 1 + l] * y[l, 1 + r];
+        defect[k, 1 + r] = total + (e[1] * z_sens[k, r] + e[2] * z_sens[n + k, r]
+                                    + e[3] * z_sens[2 * n + k, r]) / step;
+      }
+    }
+  }
+  return defect;
+}
+
+/* a \ b. */
 matrix ode_solve(matrix a, matrix b) {
+  matrix[rows(a), cols(b)] x;
+  if (rows(a) > 24) {
+    x = a \ b;
+  } else {
+    x = ode_eliminate(a, b);
+  }
+  return x;
+}
+
+/* The same by Gauss elimination with row exchanges: of small systems the kernel's calls would take most of the time. */
+matrix ode_eliminate(matrix a, matrix b) {
   int n = rows(a);
   int m = cols(b);
   matrix[n, m] x = b;
-  if (n > 24) {
-    x = a \ b;
-  } else {
-    matrix[n, n] lu = a;
-    for (k in 1:n) {
-      int pivot = k;
-      for (i in (k + 1):n) pivot = abs(lu[i, k]) > abs(lu[pivot, k]) ? i : pivot;
-      if (pivot != k) {
-        for (j in k:n) {
-          real other = lu[pivot, j];
-          lu[pivot, j] = lu[k, j];
-          lu[k, j] = other;
-        }
-        for (j in 1:m) {
-          real other = x[pivot, j];
-          x[pivot, j] = x[k, j];
-          x[k, j] = other;
-        }
-      }
-      real reciprocal = 1 / lu[k, k];
-      for (i in (k + 1):n) lu[i, k] *= reciprocal;
-      for (j in (k + 1):n) {
-        for (i in (k + 1):n) lu[i, j] -= lu[i, k] * lu[k, j];
+  matrix[n, n] lu = a;
+  for (k in 1:n) {
+    int pivot = k;
+    for (i in (k + 1):n) pivot = abs(lu[i, k]) > abs(lu[pivot, k]) ? i : pivot;
+    if (pivot != k) {
+      for (j in k:n) {
+        real other = lu[pivot, j];
+        lu[pivot, j] = lu[k, j];
+        lu[k, j] = other;
       }
       for (j in 1:m) {
-        for (i in (k + 1):n) x[i, j] -= lu[i, k] * x[k, j];
+        real other = x[pivot, j];
+        x[pivot, j] = x[k, j];
+        x[k, j] = other;
       }
     }
+    real reciprocal = 1 / lu[k, k];
+    for (i in (k + 1):n) lu[i, k] *= reciprocal;
+    for (j in (k + 1):n) {
+      for (i in (k + 1):n) lu[i, j] -= lu[i, k] * lu[k, j];
+    }
     for (j in 1:m) {
-      for (back in 1:n) {
-        int k = n + 1 - back;
-        x[k, j] /= lu[k, k];
-        for (i in 1:(k - 1)) x[i, j] -= lu[i, k] * x[k, j];
-      }
+      for (i in (k + 1):n) x[i, j] -= lu[i, k] * x[k, j];
+    }
+  }
+  for (j in 1:m) {
+    for (back in 1:n) {
+      int k = n + 1 - back;
+      x[k, j] /= lu[k, k];
+      for (i in 1:(k - 1)) x[i, j] -= lu[i, k] * x[k, j];
     }
   }
   return x;

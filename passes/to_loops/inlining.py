@@ -65,8 +65,9 @@ def inline(
             return result
         add_value_to_target(low, result)
         return None
-    if closure is None and low.outlined.shared.is_called(function, arguments, autodiff):
-        result = low.outlined.call_shared(low, function, arguments, unnormalized, autodiff)
+    in_solver = _in_solver(low)
+    if closure is None and low.outlined.shared.is_called(function, arguments, autodiff, in_solver=in_solver):
+        result = low.outlined.call_shared(low, function, arguments, unnormalized, autodiff, in_solver=in_solver)
         if result is not None:
             return result
     block = function.body.block
@@ -83,6 +84,16 @@ def inline(
     return frame.result
 
 
+def _in_solver(low: Lowering) -> bool:
+    """Whether what is written is part of a function of the library that calls one of the program, not of the latter."""
+    for frame in reversed(low.frames):
+        if frame.function.library is None:
+            return False
+        if frame.closure is not None:
+            return True
+    return False
+
+
 def actual_argument(low: Lowering, function: stan.FuncOp, n: int, argument: Value, *, unchecked: bool = False) -> Value:
     """An actual argument of a library function: computed once if it is used more than once.
 
@@ -96,6 +107,8 @@ def actual_argument(low: Lowering, function: stan.FuncOp, n: int, argument: Valu
         is_used_there = len(users) == 1 and users[0].parent is function.body.block
         if is_used_there and (unchecked or not argument.variables):
             return argument
+        if argument.buffer is not None and _in_solver(low):
+            return argument  # part of a state, which is not differentiated: no reverse sweep reads it later
         return low.own(argument)
     if isinstance(argument, SSAValue):
         return as_formal(low, argument, formal.type)

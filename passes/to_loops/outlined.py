@@ -182,11 +182,16 @@ class Outlined:
         arguments: Sequence[Value],
         unnormalized: bool,
         autodiff: Sequence[bool],
+        *,
+        in_solver: bool,
     ) -> Value | None:
-        """The same for a function of the library that need not be called; None if it can fail, and is not."""
+        """The same for a function of the library that need not be called; None if it can fail, and is not.
+
+        A part of a solver that rejects nothing fails only if there is no memory for it: as of its first call.
+        """
         known, written, sites = dict(self._versions), len(self.written), len(low.sites)
         self._version(low, function, unnormalized and all(f.unnormalized for f in low.frames), autodiff)
-        if len(low.sites) == sites:
+        if all(in_solver and site.status == FATAL for site in low.sites[sites:]):
             return self.call(low, function, arguments, unnormalized, autodiff)
         self.shared.failing.add(function.sym_name.data)
         del low.sites[sites:], self.written[written:]
@@ -247,6 +252,8 @@ class Outlined:
             inner.env[formal] = value
             frame.autodiff[formal] = bit
             _name(value, formal.name_hint)
+        if function.library is not None:
+            inner.frames.extend(low.frames)
         inner.frames.append(frame)
         if self.graph.is_recursive(function.sym_name.data):
             told = f"function '{function.stan_name.data}' calls itself too often"

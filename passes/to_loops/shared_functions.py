@@ -2,6 +2,9 @@
 
 Written in place, a function is optimised together with what is around it; in the hundredth place that is worth less
 than the time that it takes to compile. One that can fail stays in place: the error is told at the program's call.
+
+Solvers are large, and written once for each function of the program that is solved: their parts that call no function
+of the program are in place once.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from ulam.passes.to_loops.values import Value
 
 PLACES = 40
 """So often a function is written in place in a unit; further calls are calls."""
+PLACES_IN_SOLVERS = 1
+"""The same of what solvers call."""
 LARGE = 40
 """Ops, those of the functions that it calls included, from which a function is worth a call."""
 _OF_CALLBACKS = ("callback", "is_differentiated", "solver_")
@@ -35,18 +40,24 @@ class SharedFunctions:
         self.failing: set[str] = set()
         """Those that turned out to have errors of their own."""
 
-    def is_called(self, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool]) -> bool:
-        """Whether the call is to be one. Data alone is left in place, from where it is computed when data are bound."""
+    def is_called(
+        self, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool], *, in_solver: bool
+    ) -> bool:
+        """Whether the call is to be one. Data alone is left in place, from where it is computed when data are bound.
+
+        `in_solver`: it is part of a function of the library that calls one of the program.
+        """
         name = function.sym_name.data
-        if function.library is None or name in self.failing or not (self._of_data or any(autodiff)):
-            return False
-        if not all(isinstance(argument, SSAValue) for argument in arguments):
+        if function.library is None or name in self.failing or not (self._of_data or in_solver or any(autodiff)):
             return False
         outputs = function.function_type.outputs.data
-        if len(outputs) != 1 or not isinstance(outputs[0], stan.RealType | stan.IntType):
+        if len(outputs) != 1:
+            return False
+        is_scalar = isinstance(outputs[0], stan.RealType | stan.IntType)
+        if not in_solver and not (is_scalar and all(isinstance(argument, SSAValue) for argument in arguments)):
             return False
         places = self._places[name] = self._places.get(name, 0) + 1
-        if places <= PLACES or (size := self._size(name)) is None:
+        if places <= (PLACES_IN_SOLVERS if in_solver else PLACES) or (size := self._size(name)) is None:
             return False
         return size >= LARGE
 

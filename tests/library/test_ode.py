@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects import scf
 
 import ulam
+from ulam.dialects import rt
+from ulam.runtime.compiler import CompileOptions, Compiler
 from ulam.runtime.errors import Rejection
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -348,3 +351,30 @@ def test_errors_name_the_line_of_the_call_or_of_the_function() -> None:
         model(code.replace("k[1]", "k[2]"), **GOOD).log_density_gradient(np.array([1.0, 1.0]))
     with pytest.raises(Exception, match="returns 2 elements"):
         model(code.replace("k[1] * square(y)", "[1, 2]'"), **GOOD).log_density_gradient(np.array([1.0, 1.0]))
+
+
+def solutions(solver: str, count: int) -> str:
+    """A program that solves so many systems."""
+    systems = "".join(f"vector f{k}(real t, vector y, real a) {{ return -(a + {k}) * y; }} " for k in range(count))
+    terms = "".join(f"target += sum({solver}(f{k}, y0, 0.0, {{1.5, 2.5}}, a)[2]); " for k in range(count))
+    return f"functions {{ {systems}}} parameters {{ real a; vector[2] y0; }} model {{ {terms}}}"
+
+
+def test_parts_of_solvers_are_there_once() -> None:
+    """From the third system on what calls no function of the program is called."""
+    level = CompileOptions(3)
+    modules = [
+        Compiler(solutions("ode_bdf", n), options=level).module_at("loops", "gradient_propto") for n in (1, 2, 4)
+    ]
+    one, two, four = (sum(1 for _ in module.walk()) for module in modules)
+    assert four - two < 2 * 0.75 * one
+
+
+@pytest.mark.parametrize("solver", ["ode_rk45", "ode_ckrk", "ode_adams", "ode_bdf"])
+def test_steps_keep_no_memory(solver: str) -> None:
+    """No loop hands memory on, so that what a step takes is given back at its end."""
+    module = Compiler(solutions(solver, 2), options=CompileOptions(3)).module_at("lowered", "gradient_propto")
+    loops = [op for op in module.walk() if isinstance(op, scf.WhileOp)]
+    assert loops
+    for loop in loops:
+        assert not any(isinstance(value.type, rt.BufferType) for value in loop.before_region.block.args)

@@ -47,6 +47,7 @@ from ulam.passes.to_loops.calls import inline
 from ulam.passes.to_loops.lowering import CheckSite
 from ulam.passes.to_loops.outlined import CallGraph, Outlined
 from ulam.passes.to_loops.programs import ProgramParts
+from ulam.passes.to_loops.shared_functions import SharedFunctions
 from ulam.passes.to_loops.units import FunctionWriter
 from ulam.passes.to_loops.values import (
     Container,
@@ -299,6 +300,7 @@ class _Lowering:
     def writer(self, name: str, arguments: Sequence[Attribute]) -> tuple[FunctionWriter, ProgramParts]:
         outlined = Outlined({})
         outlined.graph, outlined.terms = self._outlined.graph, self._outlined.terms
+        outlined.shared = SharedFunctions(self.program.functions)
         program = replace(self.program, outlined=outlined, profiled=False)
         writer = FunctionWriter(program, self.sites, name, arguments)
         writer.low.precise = True
