@@ -37,6 +37,7 @@ from ulam.passes.analysis.nesting import ancestor_in, block_of
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.loops.effects import viewed
+from ulam.passes.to_loops.last_assignments import LastAssignments
 from ulam.passes.to_loops.size_text import name_of_size
 from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
 
@@ -165,6 +166,7 @@ class Lowering:
         self.globals_checked = False  # whether sizes of global variables were checked when data were bound
         self.current: Operation | None = None  # the op that is being lowered
         self.templates: dict[stan.FuncOp, Template] = {}  # density functions taken apart
+        self.assignments = LastAssignments()
         self._data: dict[SSAValue, bool] = {}
         self._memory_sites: dict[tuple[str, LocationAttr | None], int] = {}
         builder.new_shape = self.check_shape_of_result

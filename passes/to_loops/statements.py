@@ -58,32 +58,9 @@ def read(low: Lowering, op: stan.ReadOp) -> None:
         return
     assert isinstance(variable, Storage)
     value = low.read_storage(variable)
-    if isinstance(value, Container) and _is_final(op.var, op):
-        value.variables = frozenset()
+    if isinstance(value, Container) and low.assignments.is_before(op.var, op):
+        value.variables = frozenset()  # it may be used where it lies
     low.define(op.res, value)
-
-
-def _is_final(var: SSAValue, read: Operation) -> bool:
-    """Whether nothing is assigned to a variable after `read`: the value may then be used where it lies."""
-    declaration = var.owner
-    if isinstance(declaration, stan.GlobalOp):
-        return True  # assigned in the block that declares it only
-    assert isinstance(declaration, Operation)
-    block = declaration.parent
-    here = _ancestor_in(read, block)
-    for use in var.uses:
-        if isinstance(use.operation, stan.AssignOp):
-            there = _ancestor_in(use.operation, block)
-            if here is None or there is None or there is here or here.is_before_in_block(there):
-                return False
-    return True
-
-
-def _ancestor_in(op: Operation, block: Block | None) -> Operation | None:
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current
 
 
 @handles(stan.UninitializedOp)

@@ -54,10 +54,25 @@ def test_work_grows_as_the_program(kind: str, level: int) -> None:
 
         return lines_executed(compile_both)
 
-    work(2)  # what is imported and made once
     # Of constants short arrays have an op for each (`stan.FEW_NUMBERS`), and long ones so little work that what caches
     # forget meanwhile would count. Functions of many parameters are split, which all three should be, or none.
     smallest = 400 if kind == "array of constants" else 25 if kind == "parameters" else 50
+    work(smallest)  # what is imported and made once
     base, once, twice = (work(n) for n in (smallest, 2 * smallest, 4 * smallest))
     # 2 if it is linear; a walk over all parameters for each makes it 2.08 already at these sizes
+    assert twice - once < 2.03 * (once - base)
+
+
+def test_work_of_lowering_elements_that_are_read_and_assigned() -> None:
+    """Whether a variable is assigned later is not looked for among all that stands behind each place that reads it."""
+
+    def work(count: int) -> int:
+        statements = " ".join(f"v[{k % 5 + 1}] = v[{k % 3 + 1}] * x;" for k in range(count))
+        text = f"{X} model {{ vector[5] v = rep_vector(x, 5); {statements} target += -dot_self(v); }}"
+        compiler = Compiler(text, options=CompileOptions(0))
+        assert compiler.program.functions is not None
+        return lines_executed(lambda: compiler.module_at("loops", "gradient_propto"))
+
+    work(2)
+    base, once, twice = (work(n) for n in (100, 200, 400))
     assert twice - once < 2.03 * (once - base)
