@@ -19,6 +19,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.remarks import remark
+from ulam.passes.to_loops.function_sizes import FunctionSizes, written_as
 from ulam.passes.to_loops.lowering import is_density
 from ulam.passes.to_loops.values import Container, Value
 
@@ -48,7 +49,7 @@ class RepeatedFunctions:
         self._roots = [blocks[name] for name in _BLOCKS.get(computes, ()) if name in blocks]
         self._binds = binds
         self._callees: dict[str, Counter[str]] = {}
-        self._sizes: dict[str, int | None] = {}
+        self._sizes = FunctionSizes(functions, lambda op: op.callback is not None)
         self._places: dict[str, int] | None = None
         self._told: set[str] = set()
         self._works_on_data: dict[tuple[str, tuple[bool, ...], bool], bool] = {}
@@ -64,7 +65,7 @@ class RepeatedFunctions:
         if not any(isinstance(argument, Container) for argument in arguments):  # may be in SIMD lanes of a loop
             return False
         name = function.sym_name.data
-        places, size = self._places_of(name), self._size(name)
+        places, size = self._places_of(name), self._sizes.of(name)
         if places <= FEW or size is None or places * size < BUDGET:
             return False
         told = f"{size} ops in {places} places, "
@@ -122,29 +123,6 @@ class RepeatedFunctions:
             self._callees[name] = _called(self._functions[name].body)
         return self._callees[name]
 
-    def _size(self, name: str) -> int | None:
-        """The number of its ops and of those of what it calls; None if it has callbacks, or calls itself."""
-        if name not in self._sizes:
-            self._sizes[name] = None
-            self._sizes[name] = self._measured(self._functions[name])
-        return self._sizes[name]
-
-    def _measured(self, function: stan.FuncOp) -> int | None:
-        size = 0
-        for op in ops_within(function.body):
-            size += 1
-            if not isinstance(op, stan.CallOp):
-                continue
-            if op.callback is not None:
-                return None
-            callee = _callee(op)
-            if callee is not None:
-                inner = self._size(callee)
-                if inner is None:
-                    return None
-                size += inner
-        return size
-
     # ------------------------------------------------------------ work on data
 
     def _has_work_on_data(self, function: stan.FuncOp, autodiff: tuple[bool, ...], *, drops: bool) -> bool:
@@ -181,7 +159,7 @@ class RepeatedFunctions:
 def _is_work(op: stan.CallOp, function: stan.FuncOp) -> bool:
     """Whether a call with data alone takes more time than a few additions: not one elementary function of a number."""
     scalars = all(isinstance(argument.type, stan.IntType | stan.RealType) for argument in op.arguments)
-    return not scalars or _callee(op) is not None or _is_in_loop(op, function)
+    return not scalars or written_as(op) is not None or _is_in_loop(op, function)
 
 
 def _is_in_loop(op: Operation, function: stan.FuncOp) -> bool:
@@ -190,13 +168,6 @@ def _is_in_loop(op: Operation, function: stan.FuncOp) -> bool:
             return True
         op = parent
     return False
-
-
-def _callee(op: stan.CallOp) -> str | None:
-    """The function with a body that a call is written as."""
-    if op.user is not None:
-        return op.callee.data
-    return None if op.definition is None else op.definition.data
 
 
 def _called(root: Block | Region) -> Counter[str]:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ulam.dialects import stan
-from ulam.dialects.walk import ops_within
 from ulam.library.requirements import REQUIREMENTS
+from ulam.passes.to_loops.function_sizes import FunctionSizes
 from ulam.passes.to_loops.values import Value
 
 PLACES = 40
@@ -33,10 +33,9 @@ class SharedFunctions:
 
     def __init__(self, functions: dict[str, stan.FuncOp], *, of_data: bool = False) -> None:
         """`of_data`: calls with data alone count, too, as nothing is computed earlier than it is asked for."""
-        self._functions = functions
         self._of_data = of_data
         self._places: dict[str, int] = {}
-        self._sizes: dict[str, int | None] = {}
+        self._sizes = FunctionSizes(functions, _is_refused)
         self.failing: set[str] = set()
         """Those that turned out to have errors of their own."""
 
@@ -57,29 +56,13 @@ class SharedFunctions:
         if not in_solver and not (is_scalar and all(isinstance(argument, SSAValue) for argument in arguments)):
             return False
         places = self._places[name] = self._places.get(name, 0) + 1
-        if places <= (PLACES_IN_SOLVERS if in_solver else PLACES) or (size := self._size(name)) is None:
+        if places <= (PLACES_IN_SOLVERS if in_solver else PLACES) or (size := self._sizes.of(name)) is None:
             return False
         return size >= LARGE
 
-    def _size(self, name: str) -> int | None:
-        """The number of its ops; None if it, or what it calls, has requirements or callbacks."""
-        if name not in self._sizes:
-            self._sizes[name] = self._measured(self._functions[name])
-        return self._sizes[name]
 
-    def _measured(self, function: stan.FuncOp) -> int | None:
-        size = 0
-        for op in ops_within(function.body):
-            size += 1
-            if not isinstance(op, stan.CallOp):
-                continue
-            if op.callee.data in REQUIREMENTS or op.callback is not None or op.user is not None:
-                return None
-            if op.callee.data.startswith(_OF_CALLBACKS):
-                return None
-            if op.definition is not None:
-                inner = self._size(op.definition.data)
-                if inner is None:
-                    return None
-                size += inner
-        return size
+def _is_refused(op: stan.CallOp) -> bool:
+    """Whether a call is a requirement, or has to do with functions of the program."""
+    if op.callee.data in REQUIREMENTS or op.callback is not None or op.user is not None:
+        return True
+    return op.callee.data.startswith(_OF_CALLBACKS)
