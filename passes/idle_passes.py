@@ -37,6 +37,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "sort-rows": (*_any("loop:ad.accumulate"), *_any("loop:costly")),
     "unique-rows": _any("loop:rt.load"),
     "sum-arms": _any("loop:scf.if"),
+    "unswitch-loops": (*_any("loop:scf.if"), *_any("loop:costly")),
     "lazy-comparisons": _any("loop:scf.if"),
     "loops-from-zero": _any("loop:arith.subi"),
     "share-arms": _any("loop:scf.if"),

@@ -80,6 +80,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     if unit.hot and may_reassociate and not unit.hessian:
         passes.append('if-changed{passes="sum-arms" then="cse"}')
         passes += ROW_LAYOUTS if layouts else ()
+        passes.append('if-changed{passes="unswitch-loops" then="fold,cse,dce"}')
         passes += ["strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:

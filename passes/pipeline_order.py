@@ -36,6 +36,7 @@ _REQUIRES: dict[str, tuple[str, ...]] = {
     "sort-rows": _OF_GRADIENTS,
     "unique-rows": _OF_GRADIENTS,
     "sum-arms": _OF_GRADIENTS,
+    "unswitch-loops": _OF_GRADIENTS,
     "strip-mine": _OF_GRADIENTS,
     "logs-to-products": _OF_GRADIENTS,
     "share-exponentials": _OF_GRADIENTS,

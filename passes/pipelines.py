@@ -52,6 +52,7 @@ PASSES: dict[str, str] = {
     "unique-rows": "ulam.passes.loops.unique_rows:UniqueRows",
     "lazy-comparisons": "ulam.passes.loops.lazy_comparisons:LazyComparisons",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
+    "unswitch-loops": "ulam.passes.loops.unswitch_loops:UnswitchLoops",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",
     "scaled-log-sums": "ulam.passes.loops.scaled_log_sums:ScaledLogSums",

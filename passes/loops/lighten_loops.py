@@ -36,7 +36,7 @@ class LightenLoops(NestedPass):
             (
                 *(["share-arms"] if branches else []),
                 "licm{guarded=true function=evaluate}",
-                'if-changed{passes="separate-data-checks,tabulate-data" then="dce,hoist-data"}',
+                'if-changed{passes="separate-data-checks,tabulate-data" then="cse,dce,hoist-data"}',
                 "defer-checks{branches=true}" if branches else "defer-checks",
                 "cse",
                 'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data"}'

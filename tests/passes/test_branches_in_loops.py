@@ -1,11 +1,13 @@
 """Branches in loops at levels 3 and 4: what leaves them (`share-arms`, `defer-checks`, `tabulate-invariants`), and that
 nothing else changes: values and derivatives where the arm that is not taken has none, elements that are not there,
-errors.
+errors. Branches that are the same for all iterations (`unswitch-loops`) as well.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import random
 from typing import Any
 
@@ -13,6 +15,8 @@ import numpy as np
 import pytest
 
 from ulam import Rejection, StanModel
+from ulam.passes.remarks import collect_remarks
+from ulam.runtime.compiler import CompileOptions, Compiler
 
 Data = dict[str, Any]
 
@@ -53,6 +57,14 @@ model {
     else { total += p * b; if (y[n] == 1) total -= log1m(p); }
   }
   target += -2 * total;
+}
+"""
+BOUNDED = """
+data { int N; real low; real high; int is_near; }
+parameters { vector<lower=low, upper=high>[N] x; real<lower=0> s; }
+model {
+  x[2:N] ~ normal(x[1:N - 1], s);
+  for (n in 1:N) target += is_near == 1 ? log1p(square(x[n] - n)) : -exp(0.1 * x[n]) * s;
 }
 """
 
@@ -133,6 +145,16 @@ def test_errors_stay() -> None:
     points = [[1.0, 0.5], [-1.0, 0.5], [1.0, 2.0], [-1.0, 2.0], [0.5, float("nan")], [float("nan"), 3.0]]
     for y in ([1, 2, 0], [2, 1], [0, 2], [1, 1]):
         _agree(program, {"N": len(y), "y": y}, points)
+
+
+def test_the_same_arm_in_all_iterations() -> None:
+    """No bound, one of two, or both: the code is the same, and has a loop for each."""
+    with collect_remarks() as remarks:
+        Compiler(BOUNDED, options=CompileOptions(3)).llvm_text("gradient_propto")
+    assert any("4 loops for what is alike" in str(remark) for remark in remarks)
+    points = {n: np.random.default_rng(n).normal(size=(2, n + 1)).tolist() for n in (1, 9)}
+    for low, high, n in itertools.product((-math.inf, -1.5), (math.inf, 2.5), points):
+        _agree(BOUNDED, {"N": n, "low": low, "high": high, "is_near": n % 2}, points[n], (3, 4))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
