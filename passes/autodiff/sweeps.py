@@ -19,7 +19,7 @@ from ulam.dialects.places import in_reverse
 from ulam.dialects.scalar_ops import constant_integer, known_constant
 from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.passes.analysis.free_values import free_values
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.autodiff.activity import Activity, is_real
 from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.frames import Keeper, Memory, ReverseFrame, pop_record
@@ -332,15 +332,15 @@ class ReverseMode:
             self.add(frame, op.iter_args[n], result)
 
     def _trip_count(self, op: scf.ForOp) -> tuple[SSAValue, SSAValue]:
-        """The number of iterations, before the forward loop, and the iteration's number from 0 inside of it."""
-        assert op.parent is not None
-        body = op.body.block
+        """The number of iterations, ahead of all loops that do not change it, and the iteration's number from 0."""
+        body, ahead = op.body.block, _in_front_of(op, op.lb, op.ub)
+        assert ahead.parent is not None
         first, limit = constant_integer(op.lb), constant_integer(op.ub)
         if first == 0:
             span, position = op.ub, body.args[0]
         else:
             subtract = arith.SubiOp.create(operands=(op.ub, op.lb), result_types=(i64,), properties=WRAPS)
-            op.parent.insert_op_before(subtract, op)
+            ahead.parent.insert_op_before(subtract, ahead)
             span = subtract.result
             relative = arith.SubiOp.create(operands=(body.args[0], op.lb), result_types=(i64,), properties=WRAPS)
             assert body.first_op is not None
@@ -349,7 +349,7 @@ class ReverseMode:
         if first is not None and limit is not None:  # LLVM is told of loops of known length
             return self.builder.i64(max(limit - first, 0)), position
         clamp = arith.MaxSIOp.create(operands=(span, self.builder.i64(0)), result_types=(i64,))
-        op.parent.insert_op_before(clamp, op)
+        ahead.parent.insert_op_before(clamp, ahead)
         return clamp.result, position
 
     def _needs_reverse_order(self, op: scf.ForOp, carried: Sequence[int]) -> bool:
@@ -488,3 +488,11 @@ def _carried_values(op: Operation) -> list[SSAValue]:
     if isinstance(op, scf.WhileOp):
         return [*op.results, *op.before_region.block.args, *op.after_region.block.args]
     return list(op.results)
+
+
+def _in_front_of(op: Operation, *values: SSAValue) -> Operation:
+    """The outermost of the loops around an op in front of which values are there; the op itself if there is none."""
+    outer = op.parent_op()
+    while isinstance(outer, scf.ForOp) and not any(is_inside(value, outer) for value in values):
+        op, outer = outer, outer.parent_op()
+    return op

@@ -64,8 +64,10 @@ def _is_one_less(op: Operation, variable: SSAValue) -> bool:
 def _one_less(value: SSAValue, loop: scf.ForOp) -> SSAValue:
     """An integer less 1, ahead of a loop."""
     op = value.owner
-    if isinstance(op, arith.AddiOp) and constant_integer(op.rhs) == 1:
-        return op.lhs
+    if isinstance(op, arith.AddiOp):
+        for one, other in (op.operands, tuple(op.operands)[::-1]):
+            if constant_integer(one) == 1:
+                return other
     assert loop.parent is not None
     less = integer(arith.SubiOp, value, loop.step)
     loop.parent.insert_op_before(less, loop)

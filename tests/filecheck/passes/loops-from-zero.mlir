@@ -24,6 +24,26 @@ func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.ent
 
 // -----
 
+// A limit is 1 more than the number of rows whichever is written first: that number is the limit then.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[ROWS:%.*]] = rt.bound 0
+// CHECK:      scf.for %{{.*}} = %{{.*}} to [[ROWS]] step
+func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %rows = rt.bound 0 : i64
+  %x = rt.bound 1 : !rt.buf<f64>
+  %i1 = arith.constant 1 : i64
+  %end = arith.addi %i1, %rows : i64
+  scf.for %n = %i1 to %end step %i1 : i64 {
+    %k = arith.subi %n, %i1 : i64
+    %v = rt.load %x[%k] : f64
+    ad.target_add %v
+  }
+  %zero = arith.constant 0.0 : f64
+  func.return %zero : f64
+}
+
+// -----
+
 // Where nothing is read before the number, or another number is the first, the loop stays.
 // CHECK-LABEL: @evaluate
 // CHECK-NOT: arith.constant 0 : i64
