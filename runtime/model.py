@@ -24,18 +24,17 @@ from ulam.runtime import terminal
 from ulam.runtime._calls import quicken
 from ulam.runtime.arguments import FloatArray, chosen_level, profiling, random_seed, read_source, vector, writable
 from ulam.runtime.compiler import CompileOptions
-from ulam.runtime.data import PARAMETER_VALUES, DataSource, Values, bind_values, read_data
+from ulam.runtime.constrained_model import ConstrainedModel
+from ulam.runtime.data import DataSource, Values, read_data
 from ulam.runtime.early_data import check_declared
 from ulam.runtime.errors import ProgramError
 from ulam.runtime.externals import externals_of, forms, given
-from ulam.runtime.interrupts import limited, scoped, stoppable
+from ulam.runtime.interrupts import scoped, stoppable
 from ulam.runtime.memory import room_for
 from ulam.runtime.named_text import NamedText
 from ulam.runtime.names import (
     GlobalVariable,
     constrained_names,
-    output_order,
-    to_compiled,
     unconstrained_names,
 )
 from ulam.runtime.native import Context, Rng, density_call
@@ -73,7 +72,7 @@ class Recipe:
     external: Mapping[str, External] = field(default_factory=dict[str, "External"])
 
 
-class StanModel(SecondOrderModel, SampledModel, TrackedModel, StagedModel):
+class StanModel(ConstrainedModel, SecondOrderModel, SampledModel, TrackedModel, StagedModel):
     """A Stan program with data. Compiles what is used, when it is first used.
 
     `source` is the path of a `.stan` file or of an `.mlir` file, or the text of a program. `data` is a path, JSON text
@@ -263,23 +262,6 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel, StagedModel):
         """Parameters, transformed parameters and generated quantities, in the order of `param_names`."""
         return self._written(True, True)
 
-    def _written(self, include_tp: bool, include_gq: bool) -> list[GlobalVariable]:
-        blocks = ["parameters"]
-        blocks += ["transformed_parameters"] if include_tp else []
-        blocks += ["generated_quantities"] if include_gq else []
-        return self._program.of_block(*blocks)
-
-    def _output(self, include_tp: bool, include_gq: bool) -> tuple[int, npt.NDArray[np.intp] | None]:
-        """Length of the constrained vector, and the order that makes compiled output BridgeStan's."""
-        key = (bool(include_tp), bool(include_gq))
-        found = self._outputs.get(key)
-        if found is None:
-            variables = self._written(*key)
-            count = sum(variable.size for variable in variables)
-            with room_for(variables, count):
-                found = self._outputs[key] = (count, output_order(variables))
-        return found
-
     # ------------------------------------------------------------ log density
 
     def log_density(
@@ -397,137 +379,6 @@ class StanModel(SecondOrderModel, SampledModel, TrackedModel, StagedModel):
         output = context.take_output()
         if output and unit.failure is not None:
             self._show(output)
-
-    @scoped
-    def _constrain_error(self, unit: Unit, failure: Failure, space: Workspace, beyond: bool) -> ProgramError:
-        """The same for `param_constrain`. Generated quantities, which draw, are not run again and keep their errors."""
-        context = space.context
-        located = self._program.unit("locate_constrain")
-        written = np.empty(self._output(True, False)[0])
-        status = context.run_constrain(
-            located.entry, located.bound, space.theta_address, written.ctypes.data, beyond, False
-        )
-        self._show_again(unit, context)
-        return located.error(status, context) if status else unit.error_of(failure)
-
-    # ------------------------------------------------------------ transforms
-
-    def param_constrain(
-        self,
-        theta_unc: npt.ArrayLike,
-        *,
-        include_tp: bool = False,
-        include_gq: bool = False,
-        out: FloatArray | None = None,
-        rng: Rng | None = None,
-        time_limit: float | None = None,
-    ) -> FloatArray:
-        """The constrained parameters, with transformed parameters and generated quantities if asked for.
-
-        A call that was stopped leaves `rng` at some other place of its sequence.
-        """
-        if time_limit is not None:
-            call = self.param_constrain
-            return limited(time_limit, call, theta_unc, include_tp=include_tp, include_gq=include_gq, out=out, rng=rng)
-        if include_gq and rng is None:
-            raise ValueError("Error: must specify rng when including generated quantities")
-        if not self._program.is_loaded("constrain"):
-            again = partial(
-                self.param_constrain, theta_unc, include_tp=include_tp, include_gq=include_gq, out=out, rng=rng
-            )
-            return stoppable(lambda: self._program.unit("constrain") and again())
-        count, order = self._output(include_tp, include_gq)
-        if isinstance(out, np.ndarray) and out.shape != (count,):
-            raise ValueError(
-                f"Error: out must be same size as number of constrained parameters: {count}, found shape {out.shape}"
-            )
-        target = None if out is None else writable(out, (count,))
-        unit = self._program.unit("constrain")
-        with room_for(self._written(include_tp, include_gq), count):
-            result = np.full(count, np.nan)
-        space = self._take()
-        context = space.context
-        try:
-            self._fill(space, theta_unc)
-            beyond = bool(include_tp or include_gq)
-            if unit.failure is not None:
-                raise self._constrain_error(unit, unit.failure, space, beyond)
-            context.rng = rng
-            if self._profiler is not None:
-                self._profiler.enter(context, "generated quantities")
-            status = context.run_constrain(
-                unit.entry, unit.bound, space.theta_address, result.ctypes.data, bool(include_tp), bool(include_gq)
-            )
-            if context.output_length.value:
-                self._show(context.take_output())
-            if status:
-                raise self._constrain_error(unit, Failure.of(status, context), space, beyond)
-        finally:
-            context.rng = None
-            self._idle.append(space)
-        if order is not None:
-            result = result[order]
-        if target is None:
-            return result
-        target[...] = result
-        return out  # pyright: ignore[reportReturnType]
-
-    def param_unconstrain(
-        self, theta: npt.ArrayLike, *, out: FloatArray | None = None, time_limit: float | None = None
-    ) -> FloatArray:
-        """The unconstrained parameters of a constrained vector, in the order of `param_names`."""
-        if time_limit is not None:
-            return limited(time_limit, self.param_unconstrain, theta, out=out)
-        if not self._program.is_loaded("unconstrain"):
-            again = partial(self.param_unconstrain, theta, out=out)
-            return stoppable(lambda: self._program.unit("unconstrain") and again())
-        count, order = self._output(False, False)
-        given = vector(theta, (count,), "theta")
-        if order is None:
-            compiled = np.ascontiguousarray(given)
-        else:
-            compiled = np.empty(count)
-            compiled[order] = given
-        return self._unconstrain(compiled, out)
-
-    @scoped
-    def param_unconstrain_json(
-        self,
-        theta_json: str | os.PathLike[str] | Mapping[str, Any] | NamedText,
-        *,
-        out: FloatArray | None = None,
-        time_limit: float | None = None,
-    ) -> FloatArray:
-        """The unconstrained parameters of constrained ones given by name, as JSON text, a path or a mapping."""
-        if time_limit is not None:
-            return limited(time_limit, self.param_unconstrain_json, theta_json, out=out)
-        parts: list[npt.NDArray[Any]] = []
-        bind_values(
-            self._parameters,
-            read_data(theta_json, PARAMETER_VALUES),
-            lambda variable: variable.dims,
-            lambda variable, array: parts.append(to_compiled(variable, array)),
-        )
-        compiled = np.concatenate(parts) if parts else np.empty(0)
-        return self._unconstrain(np.ascontiguousarray(compiled, dtype=np.float64), out)
-
-    def _unconstrain(self, compiled: FloatArray, out: FloatArray | None) -> FloatArray:
-        target = None if out is None else writable(out, self._shape)
-        unit = self._program.unit("unconstrain")
-        space = self._take()
-        context = space.context
-        try:
-            status = context.run_unconstrain(unit.entry, unit.bound, compiled.ctypes.data, space.theta_address)
-            if context.output_length.value:
-                self._show(context.take_output())
-            if status:
-                raise unit.error(status, context)
-            if target is None:
-                return space.theta.copy()
-            target[...] = space.theta
-            return out  # pyright: ignore[reportReturnType]
-        finally:
-            self._idle.append(space)
 
     def new_rng(self, seed: int) -> Rng:
         """A random number generator for generated quantities."""

@@ -323,7 +323,8 @@ def test_a_call_in_a_thread_is_interrupted_from_its_first_line_on(name: str) -> 
         def traced(sent: Callable[[], None], call: Callable[[], Any] = call, step: int = step) -> Any:
             steps = iter(range(1, 10**9))
             here = (
-                "model.py", "sampled_model.py", "second_order.py", "tracked_model.py", "interrupts.py",
+                "model.py", "constrained_model.py", "sampled_model.py", "second_order.py", "tracked_model.py",
+                "interrupts.py",
                 Path(__file__).name,
             )  # fmt: skip
             STOPPED_BY_TEST[0] = library().ulam_thread_handle()
