@@ -59,7 +59,7 @@ class SlotsAttr(Fact):
             return (IntAttr(parser.parse_integer(allow_boolean=False)),)
 
 
-LOOP_KINDS = ("cold", "serial", "masked_tail", "interleave", "columns", "groups")
+LOOP_KINDS = ("cold", "serial", "masked_tail", "functions", "strip_of_functions", "interleave", "columns", "groups")
 
 
 @plain_attribute
@@ -67,8 +67,10 @@ class LoopAttr(Fact):
     """How a loop is emitted: `#rt.loop<serial>`, `#rt.loop<interleave 4>`.
 
     `cold` ones run rarely: small code. The others are told by `loop-hints`: iterations of `serial` ones depend on each
-    other; `masked_tail`: what is left over after the last full vector is one more, masked; `interleave`: so many sums
-    run side by side; `columns`: inner loops whose elements are neighbours in memory, those of the loop around are not.
+    other; `masked_tail`: what is left over after the last full vector is one more, masked; `functions`: the same, and
+    the longest vectors, since functions take most of the time; `strip_of_functions`: the longest vectors; `interleave`:
+    so many sums run side by side; `columns`: inner loops whose elements are neighbours in memory, those of the loop
+    around are not.
     `groups`: one over groups of rows, which is left as it is; what is inside is as good as outermost.
     """
 

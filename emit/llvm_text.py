@@ -27,8 +27,9 @@ from ulam.dialects.kept_buffers import keeps_buffer
 from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.emit.alias import AliasScopes, MetadataTable, RootTable, find_all_roots
 from ulam.emit.errors import EmissionError
-from ulam.emit.function_attributes import GROUPS, HOT, PART, PLAIN, SMALL
+from ulam.emit.function_attributes import GROUPS, HOT, LONG_VECTORS, PART, PLAIN, SMALL
 from ulam.emit.outlined_code import LONG_MODULE_OPS
+from ulam.emit.target import Vectors
 from ulam.library.records import record
 
 Emit = Callable[[Any, Operation], None]
@@ -59,7 +60,7 @@ class EmitOptions:
     """`opt_level`: 0 to 2 leave floating point as written; 3 and 4 allow contraction, and re-association where marked.
 
     `fused`: the target has a fused multiply-add instruction; without, our math functions use separate operations.
-    `lanes`: doubles in a vector of the target.
+    `vectors`: of the target.
     `inline_math`: exp, log, ... are inlined within loops, which can then be widened; without (for code that runs once)
     they are called, which compiles much faster. The bits are the same.
     `lines`: debug information says which instructions belong to which line (see `debug_info`); `unit` is then what
@@ -74,7 +75,7 @@ class EmitOptions:
     lines: bool = False
     unit: str = ""
     exact_blocks: bool = False
-    lanes: int = 8
+    vectors: Vectors = Vectors()
 
 
 def symbol(name: str) -> str:
@@ -272,6 +273,8 @@ class FunctionEmitter:
         """For small buffers of constant size. They must not outlive the function."""
         self.inline_math = False
         """Within a loop worth widening."""
+        self.asks_for_longest = False
+        """A loop asks for the longest vectors, of more bits than LLVM would take."""
         self.serial = False
         """Within a loop marked `serial` (and levels 3, 4): exp and log come from libm."""
         self.scopes = AliasScopes(name, module.roots[name], module.metadata, bound_is_constant)
@@ -423,8 +426,9 @@ class FunctionEmitter:
         if self._computes_little():
             return PLAIN
         if rt.PartAttr.marks(self.function):
-            return PART
-        return HOT if self.bound_is_constant else SMALL  # what binds data runs once
+            return PART + LONG_VECTORS * self.asks_for_longest
+        # what binds data runs once
+        return HOT + LONG_VECTORS * self.asks_for_longest if self.bound_is_constant else SMALL
 
     def _computes_little(self) -> bool:
         """Whether the function runs once, and what it does is not worth the time of LLVM's passes."""

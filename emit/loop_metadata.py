@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 
 from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
+from ulam.emit.target import Vectors
 
 if TYPE_CHECKING:
     from ulam.emit.llvm_text import FunctionEmitter
@@ -27,8 +28,9 @@ _FEW, _MANY = 4, 32
 """So many iterations LLVM may write out: of loops that can be widened, at least; of others, at most."""
 _MASKING = 1.3
 """Time of a masked iteration of a cheap loop, in that of one without a mask."""
-_LANES = 8
-"""Doubles of a vector, where bits must not depend on the processor; from so many on there are mask registers."""
+_ON_ALL = Vectors()
+"""Where bits must not depend on the processor."""
+_OF_FUNCTIONS = ("functions", "strip_of_functions")
 _LOOSE = 3
 """From this level on sums may be re-associated."""
 
@@ -43,16 +45,18 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
     hints = [metadata.node('!{!"llvm.loop.unroll.runtime.disable"}')]
     if type(op) is scf.ForOp:
         hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
-    kind, count = rt.LoopAttr.kind_of(op)
+    given, count = rt.LoopAttr.kind_of(op)
+    kind = "masked_tail" if given == "functions" else given
     is_loose = e.module.options.opt_level >= _LOOSE
-    lanes = e.module.options.lanes if is_loose else _LANES
+    vectors = e.module.options.vectors if is_loose else _ON_ALL
+    lanes = vectors.lanes
     if kind == "cold":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
         hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
         hints.append(metadata.node('!{!"llvm.loop.distribute.enable", i1 false}'))
     elif kind == "serial":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
-    elif (kind == "masked_tail" or _has_costly_rest(op, trips, lanes)) and (lanes >= _LANES or not _writes(op)):
+    elif (kind == "masked_tail" or _has_costly_rest(op, trips, lanes)) and (vectors.masks or not _writes(op)):
         kind = "masked_tail"
         hints.append(metadata.node('!{!"llvm.loop.vectorize.predicate.enable", i1 true}'))
     elif kind == "masked_tail":  # in their place few single ones
@@ -61,6 +65,11 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
         hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
     elif kind == "interleave":
         hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
+    if given in _OF_FUNCTIONS and lanes < vectors.longest:
+        e.asks_for_longest = True
+        if given == "strip_of_functions":
+            hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
+        hints.append(metadata.node(f'!{{!"llvm.loop.vectorize.width", i32 {vectors.longest}}}'))
     if is_loose and kind != "cold" and trips is not None and not _may_be_unrolled(op, kind, trips, lanes):
         hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
     return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"

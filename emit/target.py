@@ -28,6 +28,18 @@ LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 
 
 @record(frozen=True)
+class Vectors:
+    """Vectors of a processor, in doubles: of those that LLVM chooses by itself, and the longest that loops may ask for.
+
+    `masks`: there are mask registers.
+    """
+
+    lanes: int = 8
+    longest: int = 8
+    masks: bool = True
+
+
+@record(frozen=True)
 class Host:
     """A processor, by LLVM's names."""
 
@@ -41,10 +53,12 @@ class Host:
         return "+fma" in self.features.split(",") or self.triple.startswith(("aarch64", "arm64"))
 
     @property
-    def lanes(self) -> int:
-        """Doubles in a vector."""
+    def vectors(self) -> Vectors:
+        """Of Intel's processors with AVX-512, LLVM takes vectors of 256 bits (`TuningPrefer256Bit` in its X86.td)."""
         features = self.features.split(",")
-        return 8 if "+avx512f" in features else 4 if "+avx2" in features else 2
+        longest = 8 if "+avx512f" in features else 4 if "+avx2" in features else 2
+        takes_longest = self.cpu.startswith("znver") or "-prefer-256-bit" in features
+        return Vectors(longest if takes_longest else min(longest, 4), longest, "+avx512vl" in features)
 
 
 def chosen(machine: Host) -> Host:

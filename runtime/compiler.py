@@ -411,7 +411,7 @@ class Compiler:
         options = EmitOptions(
             self.options.opt_level,
             processor.fused,
-            lanes=processor.lanes,
+            vectors=processor.vectors,
             lines=self.options.lines,
             unit=unit.kind.name,
             exact_blocks=exact_blocks(),

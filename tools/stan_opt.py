@@ -549,7 +549,7 @@ def _llvm_text(module: ModuleOp, arguments: argparse.Namespace, level: int) -> s
     unit = UNITS[arguments.unit or DEFAULT_UNIT.name]
     lowered = _lowered(module, unit, arguments)
     processor = host()
-    options = EmitOptions(level, processor.fused, lanes=processor.lanes, lines=arguments.locations, unit=unit.name)
+    options = EmitOptions(level, processor.fused, vectors=processor.vectors, lines=arguments.locations, unit=unit.name)
     llvm = emit_module(lowered, options)
     return llvm if arguments.target == "llvm" else compile_assembly(llvm)
 

@@ -1,8 +1,11 @@
 """Tells emission which loops cannot be widened, and which profit from several accumulators.
 
-`masked_tail`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
-masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make.
-In nests, whose inner loops often have two or three iterations, only of loops that surely have more, only where the loop
+`functions`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
+masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make;
+and vectors are the longest that there are, also where LLVM would take shorter ones. Loops that do little but load and
+store would lose by those: what is stored in other pieces than it is loaded waits for memory. `strip_of_functions`: the
+same in strips of rows, whose loops are long, without masks.
+In nests, whose inner loops often have two or three iterations, only loops that surely have more, only where the loop
 around cannot be widened, and not below level 3. Loops of a known number of iterations: `emit/loop_metadata.py`, too.
 `serial`: iterations depend on each other, may add to the same element, or the body branches; what runs there is a chain
 of scalar operations, for which libm's functions are faster than our own widened ones (levels 3 and 4). So are the few
@@ -36,7 +39,10 @@ _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.C
 FEW = 4
 """So many iterations of an inner loop are better written out than widened."""
 _SHORT = 12
-_SERIAL, _MASKED_TAIL = rt.LoopAttr.of_kind("serial"), rt.LoopAttr.of_kind("masked_tail")
+_STRIP = 32
+"""So many iterations of a loop around, at least, are one strip."""
+_SERIAL = rt.LoopAttr.of_kind("serial")
+_FUNCTIONS, _STRIP_OF_FUNCTIONS = rt.LoopAttr.of_kind("functions"), rt.LoopAttr.of_kind("strip_of_functions")
 _INTERLEAVE, _COLUMNS = rt.LoopAttr.of_kind("interleave", 4), rt.LoopAttr.of_kind("columns")
 
 
@@ -65,10 +71,11 @@ def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
                 _COLUMNS.put(loop)
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
-            elif any(map(is_costly_function, loop.body.block.ops)) and (
-                is_outermost(loop) or (nests and _is_wide_within_serial(loop))
-            ):
-                _MASKED_TAIL.put(loop)
+            elif any(map(is_costly_function, loop.body.block.ops)):
+                if is_outermost(loop) or (nests and _is_wide_within_serial(loop)):
+                    _FUNCTIONS.put(loop)
+                elif nests and _is_strip(loop):
+                    _STRIP_OF_FUNCTIONS.put(loop)
 
 
 def is_outermost(loop: scf.ForOp) -> bool:
@@ -83,6 +90,15 @@ def _is_wide_within_serial(loop: scf.ForOp) -> bool:
     """Whether a loop has enough iterations for a vector, and what is around it cannot be widened in its place."""
     trips = _known_trips(loop)
     return trips is not None and trips > FEW and _is_within_serial(loop)
+
+
+def _is_strip(loop: scf.ForOp) -> bool:
+    """Whether a loop goes from the index of the loop around to its next one: `min(first + step, end)`."""
+    around, end = loop.parent_op(), loop.ub.owner
+    if not isinstance(around, scf.ForOp) or loop.lb is not around.body.block.args[0] or type(end) is not arith.MinSIOp:
+        return False
+    step = constant_integer(around.step)
+    return step is not None and step >= _STRIP
 
 
 def _is_few_within_serial(loop: scf.ForOp) -> bool:

@@ -17,12 +17,14 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.row_nests import WHERE, DataColumn
+from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.rewriting import applied_to, copies
 
 if TYPE_CHECKING:
     from ulam.passes.loops.strips import Strips
 
-_MASKED_TAIL, _SERIAL = rt.LoopAttr.of_kind("masked_tail"), rt.LoopAttr.of_kind("serial")
+_MASKED_TAIL, _FUNCTIONS = rt.LoopAttr.of_kind("masked_tail"), rt.LoopAttr.of_kind("functions")
+_SERIAL = rt.LoopAttr.of_kind("serial")
 
 
 @record
@@ -90,7 +92,8 @@ class RowLoop:
         if any(self.nest.is_scattered(op) for op in self.ops):
             _SERIAL.put(loop)
         elif not any(self.nest.is_strided(op) for op in self.touched):
-            _MASKED_TAIL.put(loop)  # a mask would have elements that are apart loaded one by one
+            # a mask would have elements that are apart loaded one by one
+            (_FUNCTIONS if any(map(is_costly_function, self.body.ops)) else _MASKED_TAIL).put(loop)
         written: list[Operation] = [loop]
         for entry, result in zip(self.carried, loop.results, strict=True):
             if isinstance(entry, int):

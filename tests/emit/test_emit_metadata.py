@@ -13,6 +13,7 @@ from ulam.emit import alias, jit
 from ulam.emit.alias import find_roots
 from ulam.emit.llvm_module import emit_module
 from ulam.emit.llvm_text import EmitOptions
+from ulam.emit.target import Vectors
 
 MAP = """
 func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
@@ -227,15 +228,35 @@ def test_loops_of_known_length_are_widened_rather_than_unrolled(trips: int, leve
     ],
 )
 def test_rests_are_masked_where_that_is_cheaper(trips: int, lanes: int, level: int, masked: bool) -> None:
-    text = emit_module(parse(KNOWN_TRIPS.format(trips=trips)), EmitOptions(level, lanes=lanes))
+    text = emit_module(parse(KNOWN_TRIPS.format(trips=trips)), EmitOptions(level, vectors=Vectors(lanes)))
     assert (MASKED in loop_hints(text)) == masked
 
 
-@pytest.mark.parametrize(("lanes", "level", "masked"), [(8, 3, True), (4, 3, False), (4, 2, True)])
-def test_loops_that_write_are_masked_where_there_are_mask_registers(lanes: int, level: int, masked: bool) -> None:
+@pytest.mark.parametrize(
+    ("vectors", "level", "masked"),
+    [
+        (Vectors(8), 3, True),
+        (Vectors(4), 3, True),
+        (Vectors(4, 4, masks=False), 3, False),
+        (Vectors(4, 4, masks=False), 2, True),
+    ],
+)
+def test_loops_that_write_are_masked_where_there_are_mask_registers(vectors: Vectors, level: int, masked: bool) -> None:
     loop = MAP.replace("ad.accumulate %x[%i], %c\n  }", "} {rt.loop = #rt.loop<masked_tail>}")
-    text = emit_module(parse(loop), EmitOptions(level, lanes=lanes))
+    text = emit_module(parse(loop), EmitOptions(level, vectors=vectors))
     assert (MASKED in loop_hints(text)) == masked
+
+
+@pytest.mark.parametrize("kind", ["functions", "strip_of_functions", "masked_tail", "interleave 4"])
+@pytest.mark.parametrize(("vectors", "level"), [(Vectors(4), 3), (Vectors(4), 2), (Vectors(8), 3), (Vectors(4, 4), 3)])
+def test_functions_have_the_longest_vectors_where_llvm_would_take_others(
+    kind: str, vectors: Vectors, level: int
+) -> None:
+    loop = MAP.replace("ad.accumulate %x[%i], %c\n  }", f"}} {{rt.loop = #rt.loop<{kind}>}}")
+    text = emit_module(parse(loop), EmitOptions(level, vectors=vectors))
+    expected = "functions" in kind and level == 3 and vectors == Vectors(4, 8)
+    assert ('!{!"llvm.loop.vectorize.width", i32 8}' in loop_hints(text)) == expected
+    assert ('"min-legal-vector-width"="512"' in text) == expected
 
 
 IN_BRANCH = """
@@ -261,7 +282,7 @@ func.func @f(%x: !rt.buf<f64>, %c: i1) -> f64 attributes {{rt.entry = #rt.entry}
 
 @pytest.mark.parametrize(("trips", "level", "alone"), [(5, 3, True), (15, 3, True), (16, 3, False), (5, 2, False)])
 def test_short_sums_in_branches_have_one_vector_of_sums(trips: int, level: int, alone: bool) -> None:
-    hints = loop_hints(emit_module(parse(IN_BRANCH.format(trips=trips)), EmitOptions(level, lanes=8)))
+    hints = loop_hints(emit_module(parse(IN_BRANCH.format(trips=trips)), EmitOptions(level)))
     assert ('!{!"llvm.loop.interleave.count", i32 1}' in hints) == alone
     assert ('!{!"llvm.loop.interleave.count", i32 4}' in hints) != alone
 
@@ -271,7 +292,7 @@ COLUMNS = KNOWN_TRIPS.replace("}\n  func.return", "} {{rt.loop = #rt.loop<column
 
 @pytest.mark.parametrize("trips", [7, 8, 11])
 def test_columns_are_widened_and_not_written_out(trips: int) -> None:
-    hints = loop_hints(emit_module(parse(COLUMNS.format(trips=trips)), EmitOptions(3, lanes=8)))
+    hints = loop_hints(emit_module(parse(COLUMNS.format(trips=trips)), EmitOptions(3)))
     assert UNROLLED_NEVER in hints
     # what is forced, LLVM tells on standard error if it cannot do it
     assert '!{!"llvm.loop.vectorize.enable", i1 true}' not in hints

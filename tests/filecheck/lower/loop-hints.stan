@@ -6,7 +6,7 @@ data { int N; vector[N] x; }
 parameters { real a; }
 model { target += sum(exp(x * a)); }
 // CHECK: func.func @evaluate
-// CHECK: masked_tail
+// CHECK: #rt.loop<functions>
 
 // -----
 // A cheap body: it depends on what is left over, and so on the processor.
@@ -14,7 +14,7 @@ data { vector[46] x; }
 parameters { real a; }
 model { target += sum(x * a) + sum(square(x - a)); }
 // CHECK: func.func @evaluate
-// CHECK-NOT: masked_tail
+// CHECK-NOT: #rt.loop<functions>
 
 // -----
 // Five iterations in a loop that cannot be widened itself: one masked vector.
@@ -28,7 +28,7 @@ model {
   target += s;
 }
 // CHECK: func.func @evaluate
-// CHECK: masked_tail
+// CHECK: #rt.loop<functions>
 // CHECK: serial
 
 // -----

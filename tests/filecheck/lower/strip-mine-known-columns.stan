@@ -15,6 +15,6 @@ model {
 // CHECK: func.func @evaluate
 // CHECK: [[TABLE:%.*]] = rt.bound 7 : !rt.buf<f64>
 // CHECK: rt.load [[TABLE]]
-// CHECK: masked_tail
+// CHECK: #rt.loop<functions>
 // CHECK: func.func @bind
 // CHECK: rt.set_bound 7
