@@ -30,6 +30,7 @@ from ulam.passes.complex_types import whole_name
 from ulam.passes.loops.thread_target import target_as_value
 from ulam.passes.to_loops import (  # noqa: F401  (register handlers)
     callbacks,
+    declared_checks,
     indexing,
     operators,
     piece_calls,
