@@ -2,7 +2,7 @@
 
 A complex number is a pair of reals in all that is compiled, a container of them a pair of containers: their parts (see
 `frontend/lower/complex_parts.py`). Some functions do the same with each part; others are defined over complex numbers,
-under a name of their own, in `complex.stan`.
+under a name of their own, in `complex.stan`, `fourier.stan` and `complex_eigen.stan`.
 """
 
 from __future__ import annotations
