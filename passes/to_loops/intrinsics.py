@@ -17,8 +17,6 @@ from ulam.library.catalog import KEPT_WITH
 from ulam.library.statuses import FATAL, REJECTION
 from ulam.passes.builder import BUFFER_INT
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.indexing import Selection, check_index
-from ulam.passes.to_loops.indexing import select as select_part
 from ulam.passes.to_loops.lowering import Lowering
 from ulam.passes.to_loops.operators import (
     apply_elementwise,
@@ -66,12 +64,12 @@ def _kept_with(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value 
     return arguments[0]
 
 
-def _as_container(value: Value) -> Container:
+def as_container(value: Value) -> Container:
     assert isinstance(value, Container)
     return value
 
 
-def _size(low: Lowering, value: Value, what: str = "to_matrix") -> SSAValue:
+def size_of(low: Lowering, value: Value, what: str = "to_matrix") -> SSAValue:
     """An int argument that is a size: checked not to be negative, i64."""
     assert isinstance(value, SSAValue)
     size = low.builder.index_to_check(value)
@@ -153,7 +151,7 @@ def extremum(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
         a, b = arguments
         assert isinstance(a, SSAValue) and isinstance(b, SSAValue)
         return better(a, b)
-    value = _as_container(arguments[0])
+    value = as_container(arguments[0])
     is_int = value.element_type == i32
     if is_int:
         ok = builder.cmpi("sgt", total(builder, value.dims), builder.i64(0))
@@ -166,7 +164,7 @@ def extremum(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 
 @intrinsic("dot_product")
 def dot(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    return dot_product(low, _as_container(arguments[0]), _as_container(arguments[1]))
+    return dot_product(low, as_container(arguments[0]), as_container(arguments[1]))
 
 
 # ---------------------------------------------------------------- operators by name
@@ -227,7 +225,7 @@ def absolute(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 @intrinsic("transpose")
 def transpose(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     assert op.res is not None
-    return transposed(_as_container(arguments[0]), op.res.type)
+    return transposed(as_container(arguments[0]), op.res.type)
 
 
 @intrinsic("logical_negation", "int_step")
@@ -269,13 +267,13 @@ def repeat(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
     assert op.res is not None
     value, *counts = arguments
-    new_dims = [_size(low, c, op.callee.data) for c in counts]
+    new_dims = [size_of(low, c, op.callee.data) for c in counts]
     if isinstance(value, SSAValue):
         scalar = value
         if op.callee.data != "rep_array":
             scalar = builder.to_real(value)
         return broadcast(builder, op.res.type, new_dims, scalar, low.is_data(scalar))
-    value = materialize_unless_cheap(low, _as_container(value))
+    value = materialize_unless_cheap(low, as_container(value))
     if op.callee.data == "rep_matrix":
         is_row = isinstance(value.type, stan.RowVectorType)
         full = [new_dims[0], value.dims[0]] if is_row else [value.dims[0], new_dims[0]]
@@ -297,7 +295,7 @@ def repeat(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 @intrinsic("fill_like")
 def fill_like(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     """A container of the type and sizes of another, with a scalar for each element."""
-    shape, scalar = _as_container(arguments[0]), arguments[1]
+    shape, scalar = as_container(arguments[0]), arguments[1]
     assert isinstance(scalar, SSAValue)
     return broadcast(low.builder, shape.type, shape.dims, scalar, low.is_data(scalar))
 
@@ -305,7 +303,7 @@ def fill_like(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 @intrinsic("sized_as")
 def sized_as(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     """The first container, which must have the sizes of the second."""
-    first, second = (_as_container(a) for a in arguments)
+    first, second = (as_container(a) for a in arguments)
     low.check_equal_sizes(op.callee.data, first, second)
     return first
 
@@ -314,7 +312,7 @@ def sized_as(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
 def flatten(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
     assert op.res is not None
-    value = _as_container(arguments[0])
+    value = as_container(arguments[0])
     if op.callee.data != "to_array_1d" or isinstance(op.res.type.element, stan.RealType):  # type: ignore[union-attr]
         value = value if _int_result(op) else _of_reals(low, value)
     if len(value.dims) == 1:
@@ -339,7 +337,7 @@ def _of_reals(low: Lowering, value: Container) -> Container:
     """An array of ints as one of reals."""
     if value.element_type != i32:
         return value
-    return _as_container(promote_value(low.builder, value, array_type(value.array_rank, stan.REAL)))
+    return as_container(promote_value(low.builder, value, array_type(value.array_rank, stan.REAL)))
 
 
 def _int_result(op: stan.CallOp) -> bool:
@@ -370,20 +368,18 @@ def _as_matrix(low: Lowering, value: Container, type_: Attribute) -> Container:
 @intrinsic("to_array_2d")
 def to_array_2d(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     assert op.res is not None
-    value = materialize_unless_cheap(low, _as_container(arguments[0]))
-    return Container(
-        op.res.type, value.dims, value.at, None, None, value.cheap, value.data_only, value.variables
-    )
+    value = materialize_unless_cheap(low, as_container(arguments[0]))
+    return Container(op.res.type, value.dims, value.at, None, None, value.cheap, value.data_only, value.variables)
 
 
 @intrinsic("to_matrix")
 def to_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
     assert op.res is not None
-    value = _of_reals(low, _as_container(arguments[0]))
+    value = _of_reals(low, as_container(arguments[0]))
     if len(arguments) == 1:
         return _as_matrix(low, value, op.res.type)
-    rows, columns = _size(low, arguments[1]), _size(low, arguments[2])
+    rows, columns = size_of(low, arguments[1]), size_of(low, arguments[2])
     count = total(builder, value.dims)
     low.check_equal(count, builder.mul(rows, columns), "to_matrix: {0} elements do not fill a matrix of {1}")
     value = value if value.linear is not None else materialize(builder, value)
@@ -476,7 +472,7 @@ def _append_matrices(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> 
     one = builder.i64(1)
     shapes: list[tuple[list[SSAValue], Container]] = []
     for argument in arguments:
-        value = _as_container(argument)
+        value = as_container(argument)
         if len(value.dims) == 2:
             shapes.append((value.dims, value))
         elif isinstance(value.type, stan.RowVectorType):
@@ -520,7 +516,7 @@ def _append_matrices(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> 
 @intrinsic("diag_matrix")
 def diag_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
-    value = materialize_unless_cheap(low, _as_container(arguments[0]))
+    value = materialize_unless_cheap(low, as_container(arguments[0]))
     n = value.dims[0]
 
     def at(ij: Sequence[SSAValue]) -> SSAValue:
@@ -534,118 +530,11 @@ def diag_matrix(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value
 @intrinsic("diagonal")
 def diagonal(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
     builder = low.builder
-    value = materialize_unless_cheap(low, _as_container(arguments[0]))
+    value = materialize_unless_cheap(low, as_container(arguments[0]))
     n = builder.value(arith.MinSIOp, (value.dims[0], value.dims[1]), i64)
     return Container(
         stan.VECTOR, [n], lambda i: value.at([i[0], i[0]]), None, None, True, value.data_only, value.variables
     )
-
-
-# ---------------------------------------------------------------- parts
-
-
-@intrinsic("head", "tail", "segment")
-def parts(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    builder = low.builder
-    value = materialize_unless_cheap(low, _as_container(arguments[0]))
-    name = op.callee.data
-    size = value.dims[0]
-    count = _size(low, arguments[-1], name)
-    if name == "head":
-        start = builder.i64(0)
-    elif name == "tail":
-        start = builder.sub(size, count)
-    else:
-        start = builder.sub(builder.index_to_check(arguments[1]), builder.i64(1))  # type: ignore[arg-type]
-        if not low.in_library():
-            low.check(
-                builder.cmpi("slt", start, size),
-                FATAL,
-                "segment: the first element asked for is {0}, but there are {1}",
-                builder.add(start, builder.i64(1)),
-                size,
-            )
-    end = builder.add(start, count)
-    nonnegative = builder.cmpi("sge", start, builder.i64(0))
-    low.check(
-        builder.both(nonnegative, builder.cmpi("sle", end, size)),
-        FATAL,
-        f"{name}: elements up to {{0}} asked for, but there are {{1}}",
-        end,
-        size,
-    )
-    return _select(low, op, value, [Selection(None, count, start)])
-
-
-@intrinsic("row", "col")
-def row_or_column(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    value = materialize_unless_cheap(low, _as_container(arguments[0]))
-    builder = low.builder
-    which = 0 if op.callee.data == "row" else 1
-    n = check_index(low, builder.index_to_check(arguments[1]), value.dims[which])  # type: ignore[arg-type]
-    chosen = [Selection(n)] if which == 0 else [Selection(None, value.dims[0], builder.i64(0)), Selection(n)]
-    return _select(low, op, value, chosen)
-
-
-@intrinsic("reverse")
-def reverse(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    """An array with its elements, of any type, in the opposite order."""
-    builder = low.builder
-    assert op.res is not None
-    value = materialize_unless_cheap(low, _as_container(arguments[0]))
-    last = builder.sub(value.dims[0], builder.i64(1))
-    return Container(
-        op.res.type,
-        value.dims,
-        lambda idx: value.at([builder.sub(last, idx[0]), *idx[1:]]),
-        None,
-        None,
-        True,
-        value.data_only,
-        value.variables,
-    )
-
-
-@intrinsic("block", "sub_row", "sub_col")
-def block(low: Lowering, op: stan.CallOp, arguments: list[Value]) -> Value:
-    builder = low.builder
-    value = materialize_unless_cheap(low, _as_container(arguments[0]))
-    numbers = [builder.index_to_check(a) for a in arguments[1:]]  # type: ignore[arg-type]
-    row, column = numbers[0], numbers[1]
-    one = builder.i64(1)
-    name = op.callee.data
-    heights = {"block": (numbers[2], numbers[-1]), "sub_row": (one, numbers[2]), "sub_col": (numbers[2], one)}[name]
-    chosen = []
-    for start, length, size in zip((row, column), heights, value.dims, strict=True):
-        first = builder.sub(start, one)
-        if length is not one:
-            low.check_size(length, f"{name}: a length must not be negative")
-        inside = builder.both(
-            builder.cmpi("sge", first, builder.i64(0)), builder.cmpi("sle", builder.add(first, length), size)
-        )
-        low.check(
-            inside,
-            FATAL,
-            f"{name}: position {{0}} with length {{1}} is out of range; the size is {{2}}",
-            start,
-            length,
-            size,
-        )
-        chosen.append(Selection(None, length, first))
-    if name == "sub_row":
-        chosen[0] = Selection(builder.sub(row, one))
-    elif name == "sub_col":
-        chosen[1] = Selection(builder.sub(column, one))
-    return _select(low, op, value, chosen)
-
-
-def _select(low: Lowering, op: stan.CallOp, value: Container, chosen: list[Selection]) -> Value:
-    assert op.res is not None
-    result = select_part(low, value, chosen, op.res.type)
-    if isinstance(result, Container):
-        positions = [s for c in chosen for s in (c.single, c.offset, c.size) if s is not None]
-        result.data_only = value.data_only and all(low.is_data(p) for p in positions)
-    return result
 
 
 @intrinsic("target")

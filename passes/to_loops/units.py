@@ -33,6 +33,7 @@ from ulam.passes.to_loops import (  # noqa: F401  (register handlers)
     declared_checks,
     indexing,
     operators,
+    part_intrinsics,
     piece_calls,
     printing,
     statements,
