@@ -31,6 +31,7 @@ from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes import variable_form as form
+from ulam.passes.analysis.linear_forms import LinearForm
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.optimize.loop_span import Library, Local, LoopSpan, Prevented
@@ -315,7 +316,7 @@ class _Loop:
         value = self._elements(root.value, wanted, vectors)
         if value.type != wanted:
             raise Prevented(f"the values of all iterations do not make what {name_of(variable)} holds")
-        if stan.dimensions(root.value.type) and not self._is_copy(root):
+        if stan.dimensions(root.value.type) and not self._is_row(root):
             vectors.risk("the size of a row")
         vectors.block.add_op(stan.AssignOp(variable, value, tuple(kinds), indices, location=root.location))
 
@@ -338,13 +339,21 @@ class _Loop:
         names = {stan.VECTOR: "rep_vector", stan.ROW_VECTOR: "rep_row_vector", stan.MATRIX: "rep_matrix"}
         return vectors.call(names.get(wanted, "rep_array"), wanted, value, count)
 
-    def _is_copy(self, root: stan.AssignOp) -> bool:
-        """Whether a row is assigned to a row of a container that is declared with rows of the same size."""
-        op = root.value.owner
-        if not isinstance(op, stan.IndexOp) or op.kinds != root.kinds or any(k.data != "single" for k in op.kinds):
+    def _is_row(self, root: stan.AssignOp) -> bool:
+        """Whether a row is assigned that surely has the size of those that the variable is declared with."""
+        kinds = [kind.data for kind in root.kinds.data]
+        declared = self.facts.declared_sizes(root.operands[0])
+        sizes = [size for n, size in enumerate(declared) if n >= len(kinds) or kinds[n] == "all"]
+        return not {*kinds} - {"single", "all"} and None not in sizes and self._has_sizes(root.value, sizes)
+
+    def _has_sizes(self, value: SSAValue, sizes: Sequence[LinearForm | None]) -> bool:
+        """Whether a container and all that it is computed from surely have the same sizes, so that none of it fails."""
+        op = value.owner
+        if not isinstance(op, Operation) or self.facts.sizes(value) != sizes:
             return False
-        sizes, others = self.facts.sizes(op.value), self.facts.declared_sizes(root.operands[0])
-        return None not in sizes and sizes[len(op.kinds) :] == others[len(op.kinds) :]
+        if isinstance(op, stan.IndexOp | stan.ReadOp):
+            return True
+        return all(self._has_sizes(operand, sizes) for operand in op.operands if stan.dimensions(operand.type))
 
     # ------------------------------------------------------------ distribution
 

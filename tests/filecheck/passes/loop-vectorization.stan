@@ -284,3 +284,34 @@ model {
 // CHECK:       for (t in 1:T) {
 // CHECK-NEXT:    vector[3] b = exp(a) * y[t];
 // CHECK-NEXT:    target += log_sum_exp(b);
+
+// -----
+// Rows that surely have the size of those of the variable need no iteration to be right; others may fail.
+data {
+  int<lower=0> J;
+  int<lower=0> T;
+  int<lower=0> U;
+  matrix[J, T] s;
+  matrix[J, U] v;
+}
+parameters {
+  real<lower=0> a;
+}
+model {
+  matrix[J, T] p;
+  matrix[J, T] q;
+  for (j in 1:J) {
+    for (t in 1:T) {
+      p[j, t] = a ^ s[j, t] + a;
+    }
+  }
+  for (j in 1:J) {
+    q[j] = s[j] .* v[j];
+  }
+  target += sum(p) + sum(q);
+}
+// CHECK:       matrix[J, T] q;
+// CHECK-NEXT:  p = a.^s + a;
+// CHECK-NEXT:  if (J >= 1) {
+// CHECK-NEXT:    q = s .* v;
+// CHECK-NEXT:  }
