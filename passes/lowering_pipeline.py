@@ -43,6 +43,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     if unit.hot and may_reassociate:
         passes.append('if-changed{passes="lazy-comparisons" then="simplify"}')
         passes.append('if-changed{passes="loops-from-zero" then="fold,cse,dce"}')
+        passes.append('if-changed{passes="loops-from-guards,carry-elements" then="cse,dce"}')
         unroll = "unroll-small{function=evaluate},fold"
         then = f"{unroll},{unroll},forward-stores{{function=evaluate}},cse,dce"
         passes += ["share-kernels", f'if-changed{{passes="inline-kernels" then="{then}"}}', "logs-of-transforms"]
@@ -57,6 +58,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
             passes += [LINEAR_LAYOUTS.format("{early=true}")] if layouts else []
             passes.append('if-changed{passes="terms-at-stores,private-rows" then="fold,cse,dce"}')
+            passes.append("dead-stores")
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:
             passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')

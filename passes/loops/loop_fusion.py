@@ -446,7 +446,7 @@ def _dissolves(first: CountedLoop, second: CountedLoop) -> bool:
     """Whether all that `first` computes goes to `second`, element by element, by memory that nothing else reads."""
     if first.accesses.adds_to_target or any(result.type == f64 for result in first.op.results):
         return False
-    writes = [access for access in first.accesses.accesses if access.kind != Kind.READ]
+    writes = [a for a in first.accesses.accesses if a.kind != Kind.READ and not first.is_own(a.root)]
     return bool(writes) and all(_is_passed_on(write, first, second) for write in writes)
 
 

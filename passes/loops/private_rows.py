@@ -63,9 +63,9 @@ def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
 
 def _may_be_private(uses: MemoryUses | None) -> bool:
     """Whether it is worth while to find out which elements iterations touch."""
-    if uses is None or len(uses.loops) > 2:
+    if uses is None:
         return False
-    return len(uses.loops) == 2 or any(access.op.parent is not uses.loops[0].body.block for access in uses.accesses)
+    return len(uses.loops) > 1 or any(access.op.parent is not uses.loops[0].body.block for access in uses.accesses)
 
 
 # ---------------------------------------------------------------- two loops become one
@@ -87,10 +87,15 @@ class _FusionOfRows(Fusion):
         passed = {memory: rows for memory in written if (rows := self._passed_on(memory, first, second)) is not None}
         if not any(passed.values()):  # as `loop-fusion` has it, but for what a loop with branches or loops adds up
             straight = first if second.accesses.has_regions else second
-            if first.accesses.has_regions == second.accesses.has_regions or straight.accesses.has_math:
+            if first.accesses.has_regions == second.accesses.has_regions:
+                return False
+            # Rows with loops inside run side by side, too, if they do nothing but add to the target.
+            if straight.accesses.has_math and not (straight is second and second.only_adds_to_target()):
                 return False
         # What only adds to the target has its reverse in the same loop, and is to stay so.
-        return bool(passed) and (len(passed) == len(written) or not second.only_adds_to_target())
+        if second.only_adds_to_target():
+            return bool(passed) and len(passed) == len(written)
+        return bool(passed) or any(_is_read_in_order(memory, first, second) for memory in written)
 
     def keeps_order(self, first: CountedLoop, second: CountedLoop) -> bool:
         met = {
@@ -123,6 +128,13 @@ class _FusionOfRows(Fusion):
     def fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
         self._rows.clear()
         return super().fuse(first, second, late)
+
+
+def _is_read_in_order(memory: Root, first: CountedLoop, second: CountedLoop) -> bool:
+    """Whether the second of two loops reads elements in the iterations in which the first writes them."""
+    ones, others = ([a for a in loop.accesses.accesses if a.root is memory] for loop in (first, second))
+    reads = any(access.kind is Kind.READ for access in others)
+    return reads and all(meet_in_order(one, other, True) for one in ones for other in others)
 
 
 def _take_inside(alloc: Operation, bound: dict[int, SSAValue]) -> bool:

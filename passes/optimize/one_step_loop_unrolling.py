@@ -22,6 +22,8 @@ module may grow by: it ends the growth of deep nests, inner loops having been se
 * the body surely evaluates an expression that does not change in the loop, may fail (else it is hoisted without
   peeling), and is worth hoisting: an operation on containers, a call that takes containers, or one of a function of the
   program (what a density of scalars computes, the lowering takes out of the lowered loop, though not its checks);
+  with `elementwise=false`, as at levels 3 and 4, none that is computed element by element: there the lowered loop has
+  a table of these, and stays one that can be fused with others;
 * the body compares the loop variable with the lower bound.
 
 Source: optimization levels documentation, "One step loop unrolling".
@@ -40,6 +42,7 @@ from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.scopes import call_effects, own_bodies
+from ulam.passes.optimize import library_calls
 from ulam.passes.optimize.loop_copies import (
     int_literal,
     never_ends,
@@ -67,34 +70,37 @@ _OPERATORS = tuple(stan.BINARY_OPERATORS.values())
 class OneStepLoopUnrolling(ModulePass):
     """Writes out the first iteration of loops before them.
 
-    `budget`: ops that the module may grow by; `when`: always or useful.
+    `budget`: ops that the module may grow by; `when`: always or useful; `elementwise`: useful for what is computed
+    element by element, too.
     """
 
     name = "one-step-loop-unrolling"
     budget: int = 2_000
     when: str = "always"
+    elementwise: bool = True
 
     def __post_init__(self) -> None:
         check_when(self.when)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op, self.budget, only_useful=self.when == USEFUL)
+        run_on(op, self.budget, only_useful=self.when == USEFUL, elementwise=self.elementwise)
 
 
-def run_on(op: Operation, budget: int = 2_000, *, only_useful: bool = False) -> None:
+def run_on(op: Operation, budget: int = 2_000, *, only_useful: bool = False, elementwise: bool = True) -> None:
     """Peels the loops of the program's own functions and blocks at or below `op`."""
     calls = call_effects(op) if only_useful else None
-    peeler = _Peeler(budget, calls)
+    peeler = _Peeler(budget, calls, elementwise)
     for body in own_bodies(op):
         peeler.block(body.regions[0].blocks[0])
 
 
 @record(eq=False, repr=False)
 class _Peeler:
-    """`calls`: effects of functions, where only useful peeling is asked for."""
+    """`calls`: effects of functions, where only useful peeling is asked for; `elementwise`: for what is computed so."""
 
     budget: int
     calls: CallEffects | None
+    elementwise: bool
 
     def block(self, block: Block) -> tuple[int, bool]:
         """Peels the loops in a block, innermost first; number of ops then, and whether it leaves the loop around."""
@@ -140,7 +146,9 @@ class _Peeler:
         if (growth := size + _EXTRA_OPS) > self.budget:
             return f"{growth} more ops, but only {self.budget} are left of the budget"
         if self.calls is not None and not (
-            isinstance(loop, stan.ForOp) and _compared_with_lower(loop) or _invariant_that_throws(loop, self.calls)
+            isinstance(loop, stan.ForOp)
+            and _compared_with_lower(loop)
+            or _invariant_that_throws(loop, self.calls, self.elementwise)
         ):
             return "the first iteration alone makes nothing simpler"
         return None
@@ -285,7 +293,7 @@ def _is_same(value: SSAValue, bound: SSAValue) -> bool:
     return number is not None and number == int_literal(value)
 
 
-def _invariant_that_throws(loop: stan.ForOp | stan.WhileOp, calls: CallEffects) -> bool:
+def _invariant_that_throws(loop: stan.ForOp | stan.WhileOp, calls: CallEffects, elementwise: bool) -> bool:
     """Whether every iteration evaluates an expression worth hoisting that may fail and does not change in the loop."""
     changes: set[SSAValue] = set()
     for op in ops_within(loop):
@@ -303,7 +311,7 @@ def _invariant_that_throws(loop: stan.ForOp | stan.WhileOp, calls: CallEffects) 
         )
         if not is_invariant:
             varies.update(op.results)
-        elif effects & Effect.THROWS and _is_worth_hoisting(op):
+        elif effects & Effect.THROWS and _is_worth_hoisting(op) and (elementwise or not _is_of_elements(op)):
             return True
     return False
 
@@ -313,3 +321,16 @@ def _is_worth_hoisting(op: Operation) -> bool:
     if isinstance(op, stan.CallOp):
         return bool(op.results) and (on_containers or "user" in op.properties or "callback" in op.properties)
     return isinstance(op, _OPERATORS) and on_containers
+
+
+def _is_of_elements(op: Operation) -> bool:
+    """Whether an op computes each element of a container from one of each of its operands."""
+    if not stan.dimensions(op.results[0].type):
+        return False
+    if isinstance(op, stan.CallOp):
+        if op.user is not None or op.callback is not None:
+            return False
+        found = library_calls.types().call_types(op.callee.data, (stan.REAL,) * len(op.operands))
+        return found is not None and found[1] == stan.REAL
+    containers = sum(bool(stan.dimensions(operand.type)) for operand in op.operands)
+    return containers == 1 or not isinstance(op, tuple(stan.BINARY_OPERATORS[symbol] for symbol in "*/\\"))

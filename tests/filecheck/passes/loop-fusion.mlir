@@ -159,3 +159,32 @@ func.func @carries(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %v: f64) -> f64 
   }
   func.return %s : f64
 }
+
+// Memory that an iteration takes for itself is no matter of the loop behind.
+// BEFORE-LABEL: @own_memory
+// BEFORE-COUNT-2: scf.for
+// BEFORE-NOT:     scf.for
+func.func @own_memory(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %rows = rt.bound 0 : i64
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %zero = arith.constant 0.0 : f64
+  %sums = rt.alloc %rows : !rt.buf<f64>
+  scf.for %n = %i0 to %rows step %i1 : i64 {
+    %own = rt.alloc %rows : !rt.buf<f64>
+    scf.for %k = %i0 to %rows step %i1 : i64 {
+      %x = rt.load %theta[%k] : f64
+      rt.store %x, %own[%k] : f64
+    }
+    %s = rt.load %own[%n] : f64
+    rt.store %s, %sums[%n] : f64
+  }
+  scf.for %n = %i0 to %rows step %i1 : i64 {
+    %s = rt.load %sums[%n] : f64
+    %c = arith.cmpf ogt, %s, %zero : f64
+    scf.if %c {
+      ad.target_add %s
+    }
+  }
+  func.return %zero : f64
+}

@@ -210,3 +210,42 @@ builtin.module {
 // CHECK-LABEL: @evaluate
 // CHECK:         rt.alloc
 // CHECK-COUNT-2: scf.for
+
+// -----
+
+// Elements that one loop begins with and the next one adds to are carried by one loop; what then only adds to the target
+// follows in it, functions or not.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.for [[N:%.*]] =
+// CHECK-NEXT:   [[X:%.*]] = rt.load
+// CHECK-NEXT:   scf.for {{.*}} iter_args(%{{.*}} = [[X]])
+// CHECK:        rt.math log1p_exp
+// CHECK-NEXT:   ad.target_add
+// CHECK-NEXT: }
+// CHECK-NOT:  scf.for
+func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %rows = rt.bound 0 : i64
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %zero = arith.constant 0.0 : f64
+  %mu = rt.alloc %rows : !rt.buf<f64>
+  scf.for %n = %i0 to %rows step %i1 : i64 {
+    %x = rt.load %theta[%n] : f64
+    rt.store %x, %mu[%n] : f64
+  }
+  scf.for %n = %i0 to %rows step %i1 : i64 {
+    %first = rt.load %mu[%n] : f64
+    %sum = scf.for %k = %i0 to %rows step %i1 iter_args(%s = %first) -> (f64) : i64 {
+      %x = rt.load %theta[%k] : f64
+      %more = arith.addf %s, %x : f64
+      scf.yield %more : f64
+    }
+    rt.store %sum, %mu[%n] : f64
+  }
+  scf.for %n = %i0 to %rows step %i1 : i64 {
+    %m = rt.load %mu[%n] : f64
+    %l = rt.math log1p_exp(%m) : (f64) -> f64
+    ad.target_add %l
+  }
+  func.return %zero : f64
+}

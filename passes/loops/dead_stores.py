@@ -1,0 +1,88 @@
+"""What is written to memory and written over before anybody reads it is not written.
+
+    fill v, NaN                                   for n: store f(n), v[n]
+    for n: store 0, v[n]; store f(n), v[n]   →
+
+A variable that a program declares is NaN until loops have filled it. Whether they fill all of it is seen where one loop
+runs over all elements and stores, in each iteration, the element of its number. Then other passes see memory that loops
+hand on from one to the other, and nothing else.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.dialects.scalar_ops import constant_integer, not_clamped
+from ulam.dialects.walk import ops_within
+from ulam.passes.loops.effects import may_overlap, root
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.rewriting import discard
+from ulam.passes.running import TellingPass
+
+
+class DeadStores(TellingPass):
+    """Takes away what `evaluate` writes to memory and writes over before it is read."""
+
+    name = "dead-stores"
+
+    def changes(self, module: ModuleOp) -> bool:
+        function = evaluate_of(module, self.name)
+        allocs = [op for op in ops_within(function) if isinstance(op, rt.AllocOp)]
+        stores = [op for op in ops_within(function) if isinstance(op, rt.StoreOp)]
+        return any([*map(_forget_fill, allocs), *map(_forget_store, stores)])
+
+
+def _forget_fill(alloc: rt.AllocOp) -> bool:
+    """Takes away a fill of memory that a loop fills anew; whether there was one."""
+    fill = next((use.operation for use in alloc.res.uses if isinstance(use.operation, rt.FillOp)), None)
+    block = alloc.parent
+    if fill is None or block is None or fill.parent is not block or fill.count is not alloc.count:
+        return False
+    following = fill.next_op
+    while following is not None and not _touches(following, alloc.res):
+        following = following.next_op
+    if not isinstance(following, scf.ForOp) or not _stores_all(following, alloc):
+        return False
+    discard(fill)
+    return True
+
+
+def _stores_all(loop: scf.ForOp, alloc: rt.AllocOp) -> bool:
+    """Whether a loop stores each element before it does anything else with the memory."""
+    if constant_integer(loop.lb) != 0 or constant_integer(loop.step) != 1:
+        return False
+    if not_clamped(loop.ub) is not not_clamped(alloc.count):
+        return False
+    first = next((op for op in loop.body.block.ops if _touches(op, alloc.res)), None)
+    if not isinstance(first, rt.StoreOp) or first.buffer is not alloc.res or first.index is not loop.body.block.args[0]:
+        return False
+    others = [op for op in ops_within(loop.body.block) if op is not first and _accesses(op, alloc.res)]
+    return all(isinstance(op, rt.LoadOp | rt.StoreOp) and op.index is first.index for op in others)
+
+
+def _forget_store(store: rt.StoreOp) -> bool:
+    """Takes away a store whose element the same block stores anew, before anything else may read it."""
+    memory = root(store.buffer)
+    following = store.next_op
+    while following is not None:
+        if isinstance(following, rt.StoreOp) and (following.buffer, following.index) == (store.buffer, store.index):
+            discard(store)
+            return True
+        if not isinstance(memory, SSAValue) or _touches(following, memory):
+            return False
+        following = following.next_op
+    return False
+
+
+def _touches(op: Operation, memory: SSAValue) -> bool:
+    """Whether an op, or what is in its regions, gets memory."""
+    return _accesses(op, memory) or any(
+        _accesses(inner, memory) for region in op.regions for block in region.blocks for inner in ops_within(block)
+    )
+
+
+def _accesses(op: Operation, memory: SSAValue) -> bool:
+    return any(isinstance(o.type, rt.BufferType) and may_overlap(root(o), memory) for o in op.operands)
