@@ -49,6 +49,7 @@ PASSES: dict[str, str] = {
     "sparse-designs": "ulam.passes.loops.sparse_designs:SparseDesigns",
     "distribute-loops": "ulam.passes.loops.distribute_loops:DistributeLoops",
     "sums-to-target": "ulam.passes.loops.sums_to_target:SumsToTarget",
+    "unique-designs": "ulam.passes.loops.unique_designs:UniqueDesigns",
     "unique-rows": "ulam.passes.loops.unique_rows:UniqueRows",
     "lazy-comparisons": "ulam.passes.loops.lazy_comparisons:LazyComparisons",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",

@@ -31,8 +31,8 @@ def outermost_loops(block: Block, slices: DataSlices) -> list[scf.ForOp]:
     return found
 
 
-def may_lift(loop: scf.ForOp, top: Block, slices: DataSlices) -> bool:
-    """Whether all data that a loop uses can be computed in front of the branches that it stands in."""
+def may_lift(loop: Operation, top: Block, slices: DataSlices) -> bool:
+    """Whether all data that an op uses can be computed in front of the branches that it stands in."""
     return loop.parent is top or _needed(loop, top, slices) is not None
 
 
@@ -40,25 +40,35 @@ def lift(loop: scf.ForOp, top: Block, slices: DataSlices) -> None:
     """Computes the data that a loop uses, and its end, in front of the branches that it stands in."""
     if loop.parent is top:
         return
+    lift_values(loop, top, slices)
+    loop.operands = [loop.lb, where_it_runs(loop, loop.ub, loop.lb, top), *loop.operands[2:]]
+
+
+def lift_values(loop: Operation, top: Block, slices: DataSlices) -> None:
+    """Computes the data that an op uses, and whether it runs, in front of the branches that it stands in."""
     needed = _needed(loop, top, slices)
     anchor = ancestor_in(loop, top)
     assert needed is not None and anchor is not None
     for op in needed:
         op.detach()
         top.insert_op_before(op, anchor)
-    end = loop.ub
-    inside: Operation = loop
+
+
+def where_it_runs(inside: Operation, value: SSAValue, otherwise: SSAValue, top: Block) -> SSAValue:
+    """An integer where an op runs that stands in branches, another one where it does not; known in front of these."""
+    anchor, location = ancestor_in(inside, top), inside.location
+    assert anchor is not None
     while inside is not anchor:
         block, branch = inside.parent, inside.parent_op()
         assert isinstance(branch, scf.IfOp)
-        ends = (end, loop.lb) if branch.true_region.block is block else (loop.lb, end)
-        chosen = arith.SelectOp.create(operands=(branch.cond, *ends), result_types=(i64,), location=loop.location)
+        ends = (value, otherwise) if branch.true_region.block is block else (otherwise, value)
+        chosen = arith.SelectOp.create(operands=(branch.cond, *ends), result_types=(i64,), location=location)
         top.insert_op_before(chosen, anchor)
-        end, inside = chosen.result, branch
-    loop.operands = [loop.lb, end, *loop.operands[2:]]
+        value, inside = chosen.result, branch
+    return value
 
 
-def _needed(loop: scf.ForOp, top: Block, slices: DataSlices) -> list[Operation] | None:
+def _needed(loop: Operation, top: Block, slices: DataSlices) -> list[Operation] | None:
     """The ops inside of branches that compute data for a loop, and conditions around it, in order; None if one of them
     may be undefined where the loop does not run.
     """

@@ -277,7 +277,8 @@ class LoopOverRows:
             across, form = self._split(form, inner)
             if constant_integer(inner.step) != 1 or not self._slices.has_data_control(inner):
                 raise NoRows("an inner loop that reads data of the row has bounds that are not data")
-            if inner.parent is not self.body or any(is_inside(bound, self.loop) for bound in (inner.lb, inner.ub)):
+            bounds = inner.lb, not_clamped(inner.ub)
+            if inner.parent is not self.body or any(is_inside(bound, self.loop) for bound in bounds):
                 raise NoRows("an inner loop that reads data of the row depends on the row")
         values = [value for part in (*strides, form, across or {}) for value in self._forms.values_of(part)]
         if any(is_inside(value, self.loop) for value in values):

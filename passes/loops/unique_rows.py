@@ -17,16 +17,14 @@ same code. Behind reverse mode, where a loop adds to the target and to adjoints;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntAttr, ModuleOp, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
+from ulam.dialects.scalar_ops import CMPI, constant, constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
-from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
@@ -35,9 +33,10 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known
 from ulam.passes.loops.op_writer import integer
+from ulam.passes.loops.row_groups import RowGroups, Strided, kind_of
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
 from ulam.passes.loops.tables import is_costly_function
-from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
+from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard, replace_uses
 from ulam.passes.running import TellingPass
@@ -45,15 +44,9 @@ from ulam.passes.running import TellingPass
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _FEW = 64
 """Iterations of a loop of known size that are not worth it."""
-_FIGURES = 6
-"""That the kernel gives: groups, rows in them, whether equal ones are computed once, whether rows are in another order,
-rows that take the last arm, arms that some rows take."""
 _MOST_BRANCHES = 4
 """Of a chain that become loops; the runtime's kernel takes up to eight arms."""
 _ONE_ARM = "all rows take the same arm"
-_TOO_FEW = "too few rows are equal"
-_MOST_GROUPS = 64
-"""Of rows of the same weight; the runtime's kernel makes no more."""
 
 
 class UniqueRows(TellingPass):
@@ -75,7 +68,7 @@ class UniqueRows(TellingPass):
 
 def _change(loop: scf.ForOp, module: ModuleOp, top: Block) -> list[Operation]:
     """Makes a loop one over rows that differ; what is to be done when data are bound, nothing if the loop stays."""
-    if rt.LoopAttr.is_cold(loop):
+    if rt.LoopAttr.kind_of(loop)[0] in ("cold", "groups"):
         return []
     try:
         rows = LoopOverRows(loop)
@@ -140,31 +133,16 @@ def _take_arm(branch: scf.IfOp, arm: Region) -> None:
     discard(branch)
 
 
-@record(frozen=True)
-class _Strided:
-    """A column in memory: `width` elements of each row. `stays`: it can be read where it is."""
-
-    buffer: SSAValue
-    stride: SSAValue
-    width: SSAValue
-    across: SSAValue
-    stays: bool
-
-
-@record
-class _Weighted:
+class _Weighted(RowGroups):
     """Writes a loop over rows as one over groups of rows.
 
     Where inner loops read data of the row, the loop as it was is kept for data without enough equal rows.
+    `top`: what the loop stands in, or branches of data that it stands in.
     """
 
-    rows: LoopOverRows
-    module: ModuleOp
-    top: Block
-    """What the loop stands in, or branches of data that it stands in."""
-    before: list[Operation] = field(default_factory=list[Operation])
-    """What stands in front of the loop, and will be done when data are bound."""
-    numbers: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    def __init__(self, rows: LoopOverRows, module: ModuleOp, top: Block) -> None:
+        super().__init__(module, rows.loop.location)
+        self.rows, self.top = rows, top
 
     def write(self) -> None:
         anchor = ancestor_in(self.rows.loop, self.top)
@@ -173,7 +151,7 @@ class _Weighted:
         is_kept = any(column.inner is not None for column in self.rows.columns)
         self.chain = [] if is_kept else _chain_of(self.rows)
         flat = [self._flat(column) for column in self.rows.columns]
-        columns = self._layout(flat, is_kept)
+        columns = self.layout(flat, is_kept, self._arms())
         self._note()
         if is_kept:
             self._keep()
@@ -183,63 +161,29 @@ class _Weighted:
 
     # ------------------------------------------------------------ when data are bound
 
-    def _put(self, op: Operation) -> SSAValue:
-        self.before.append(op)
-        return op.results[0]
-
     def _keep(self) -> None:
         """Lets a copy of the loop do all if there are not enough equal rows, and else nothing."""
         loop = self.rows.loop
         assert loop.parent is not None
-        self.groups = self._put(
+        self.groups = self.put(
             arith.SelectOp.create(operands=(self.is_taken, self.groups, self.zero), result_types=(i64,))
         )
-        end = self._put(arith.SelectOp.create(operands=(self.is_taken, loop.lb, loop.ub), result_types=(i64,)))
+        end = self.put(arith.SelectOp.create(operands=(self.is_taken, loop.lb, loop.ub), result_types=(i64,)))
         (copy,) = copies([loop], {})
         loop.parent.insert_op_after(copy, loop)
         for result, copied in zip(loop.results, copy.results, strict=True):
             replace_uses(result, copied)
         copy.operands = [loop.lb, end, loop.step, *loop.results]
 
-    def _number(self, value: int) -> SSAValue:
-        if value not in self.numbers:
-            self.numbers[value] = self._put(constant(value, i64))
-        return self.numbers[value]
-
-    def _integer(self, cls: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
-        return self._put(integer(cls, a, b))
-
-    def _kernel(self, name: str, *arguments: SSAValue) -> None:
-        self.before.append(rt.KernelOp(name, arguments, location=self.rows.loop.location))
-
-    def _alloc(self, count: SSAValue, element: Attribute, *, zero: bool = False) -> SSAValue:
-        return self._put(rt.AllocOp(count, rt.BufferType(element), zero=zero, location=self.rows.loop.location))
-
-    def _lasting(self, count: SSAValue, element: Attribute, *, zero: bool = False) -> SSAValue:
-        """Memory that stays as long as the data are bound."""
-        size = self._number(8 if element == f64 else 4)
-        self.bytes = self._integer(arith.AddiOp, self.bytes, self._integer(arith.MuliOp, count, size))
-        return self._alloc(count, element, zero=zero)
-
     def _note(self) -> None:
         """Lets users see what was chosen."""
-        outcome = self._put(arith.SelectOp.create(operands=(self.is_taken, self.zero, self.one), result_types=(i64,)))
         if self.chain:
-            one_arm = self._put(
+            one_arm = self.put(
                 arith.SelectOp.create(operands=(self.is_moved, self.zero, self.one), result_types=(i64,))
             )
             parts = {"rows": self.count, "else": self.others, "parts": self.parts}
-            self._note_choice("parts of rows", _ONE_ARM, parts, one_arm)
-        figures = {
-            "rows": self.count, "different": self.different, "computed": self.left, "groups": self.groups,
-            "bytes": self.bytes,
-        }  # fmt: skip
-        self._note_choice("unique rows", _TOO_FEW, figures, outcome)
-
-    def _note_choice(self, layout: str, reason: str, figures: dict[str, SSAValue], outcome: SSAValue) -> None:
-        slot = take_slots(self.module, 1 + len(figures))
-        values, place = tuple(figures.values()), self.rows.loop.location
-        self.before.append(rt.LayoutOp(layout, slot, (reason,), tuple(figures), outcome, values, location=place))
+            self.note_choice("parts of rows", _ONE_ARM, parts, one_arm)
+        self.note()
 
     def _keep_segments(self) -> None:
         """Rows in the order of an index (`sort-rows`) are so no more where equal ones have been put together."""
@@ -249,29 +193,25 @@ class _Weighted:
                 ad.SegmentsAttr(fact.slot, fact.key, IntAttr(0)).put(op)
                 slots[fact.slot.data] = None
         for slot in slots:
-            outcome = self._put(rt.BoundOp(slot, i64))
-            left = self._put(
-                arith.SelectOp.create(operands=(self.is_taken, self.zero, outcome), result_types=(i64,))
-            )
+            outcome = self.put(rt.BoundOp(slot, i64))
+            left = self.put(arith.SelectOp.create(operands=(self.is_taken, self.zero, outcome), result_types=(i64,)))
             self.before.append(rt.SetBoundOp(slot, left))
 
     def _count(self) -> None:
         """The number of rows, and those of the loops that count them."""
-        self.zero, self.one = self._number(0), self._number(1)
-        self.bytes = self.zero
         self.trips: list[SSAValue] = []
         for loop in self.rows.loops:
-            span = self._integer(arith.SubiOp, loop.ub, loop.lb)
-            self.trips.append(self._integer(arith.MaxSIOp, span, self.zero))
+            span = self.integer(arith.SubiOp, loop.ub, loop.lb)
+            self.trips.append(self.integer(arith.MaxSIOp, span, self.zero))
         self.count = self.trips[0]
         for trip in self.trips[1:]:
-            self.count = self._integer(arith.MuliOp, self.count, trip)
+            self.count = self.integer(arith.MuliOp, self.count, trip)
 
-    def _flat(self, column: RowColumn) -> _Strided:
+    def _flat(self, column: RowColumn) -> Strided:
         """Where a column is, in the order of the rows."""
         element = column.loads[0].res.type
         if column.may_be_missing:
-            return _Strided(self._filled(column), self.one, self.one, self.zero, stays=True)
+            return Strided(self._filled(column), self.one, self.one, self.zero, stays=True)
         offset = self._form(column.offset)
         strides: list[SSAValue] = []
         for loop, form in zip(self.rows.loops, column.strides, strict=True):
@@ -280,22 +220,22 @@ class _Weighted:
         if column.inner is not None and column.across is not None:
             across, inner = self._form(column.across), column.inner
             offset = self._plus(offset, across, inner.lb)
-            span = self._integer(arith.SubiOp, inner.ub, inner.lb)
-            width = self._integer(arith.MaxSIOp, span, self.zero)
-            begin = self._put(rt.ViewOp(column.buffer, offset))
-            return _Strided(begin, strides[0], width, across, stays=False)
-        begin = self._put(rt.ViewOp(column.buffer, offset))
+            span = self.integer(arith.SubiOp, not_clamped(inner.ub), inner.lb)
+            width = self.integer(arith.MaxSIOp, span, self.zero)
+            begin = self.put(rt.ViewOp(column.buffer, offset))
+            return Strided(begin, strides[0], width, across, stays=False)
+        begin = self.put(rt.ViewOp(column.buffer, offset))
         if self.rows.inner is None:
             stays = column.strides[0] == {(): 1} and isinstance(column.buffer.owner, rt.BoundOp)
-            return _Strided(begin, strides[0], self.one, self.zero, stays)
-        flat = self._lasting(self.count, element)
-        self._kernel(f"flatten_{_kind(element)}", begin, *self.trips, *strides, flat)
-        return _Strided(flat, self.one, self.one, self.zero, stays=True)
+            return Strided(begin, strides[0], self.one, self.zero, stays)
+        flat = self.lasting(self.count, element)
+        self.kernel(f"flatten_{kind_of(element)}", begin, *self.trips, *strides, flat)
+        return Strided(flat, self.one, self.one, self.zero, stays=True)
 
     def _plus(self, offset: SSAValue, stride: SSAValue, number: SSAValue) -> SSAValue:
         if constant_integer(number) == 0:
             return offset
-        return self._integer(arith.AddiOp, offset, self._integer(arith.MuliOp, stride, number))
+        return self.integer(arith.AddiOp, offset, self.integer(arith.MuliOp, stride, number))
 
     def _form(self, form: Form) -> SSAValue:
         if (number := known(form)) is not None and number in (0, 1):
@@ -306,7 +246,7 @@ class _Weighted:
 
     def _filled(self, column: RowColumn) -> SSAValue:
         """A table of what rows load where they load it, else zero."""
-        table = self._lasting(self.count, column.loads[0].res.type, zero=True)
+        table = self.lasting(self.count, column.loads[0].res.type, zero=True)
         self._fill(column.loads, table)
         return table
 
@@ -345,66 +285,14 @@ class _Weighted:
 
         self.before.append(DataSlices().copy(self.rows.loop, ops, store))
 
-    def _layout(self, flat: list[_Strided], is_kept: bool) -> list[SSAValue]:
-        """The columns that the loop reads; besides, the groups. `is_kept`: the loop as it was is there, too."""
-        count = self.count
-        groups, known = self._alloc(count, i32, zero=True), self.one
-        arms = groups
-        if self.chain:
-            arms = self._alloc(count, i32, zero=True)
-            numbers = {branch.cond.owner: n + 1 for n, branch in enumerate(self.chain)}
-            self._fill([op for op in numbers if isinstance(op, Operation)], arms, numbers)
-        most = self._put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
-        split = self._alloc(count, i32)
-        for column in flat:
-            found = self._alloc(self.one, i64)
-            name = f"group_{_kind(_element(column.buffer))}"
-            place = (column.buffer, count, column.width, column.stride, column.across)
-            self._kernel(name, *place, groups, known, most, split, found)
-            groups, known = split, self._put(rt.LoadOp(found, self.zero))
-        some = self._integer(arith.MaxSIOp, known, self.zero)
-        heads, weights = self._alloc(some, i32), self._alloc(some, f64)
-        self._kernel("group_heads", groups, count, some, heads, weights)
-        order = self._alloc(count, i32)
-        room = self._number(_MOST_GROUPS)
-        self.starts = self._alloc(self._number(_MOST_GROUPS + 1), i64)
-        self.weights = self._alloc(room, f64)
-        self.arms, figures = self._alloc(room, i64), self._alloc(self._number(_FIGURES), i64)
-        self._kernel(
-            "weigh_rows", heads, weights, arms, count, some, room, order, self.starts, self.weights, self.arms, figures
-        )
-        self.groups = self._put(rt.LoadOp(figures, self.zero))
-        left = self._put(rt.LoadOp(figures, self.one))
-        self.different, self.left = some, left
-        self.is_taken, self.is_moved = self._flag(figures, 2), self._flag(figures, 3)
-        self.others, self.parts = (self._put(rt.LoadOp(figures, self._number(n))) for n in (4, 5))
-        moved = self.is_taken if is_kept else self.is_moved
-        copied = self._put(arith.SelectOp.create(operands=(moved, left, self.zero), result_types=(i64,)))
-        self.kept = copied if is_kept else left
-        return [self._copied(column, order, copied if is_kept or column.stays else left, is_kept) for column in flat]
-
-    def _flag(self, figures: SSAValue, position: int) -> SSAValue:
-        figure = self._put(rt.LoadOp(figures, self._number(position)))
-        return self._put(
-            arith.CmpiOp.create(operands=(figure, self.zero), result_types=(i1,), properties={"predicate": CMPI["ne"]})
-        )
-
-    def _copied(self, column: _Strided, order: SSAValue, number: SSAValue, is_kept: bool) -> SSAValue:
-        """A column in the order of the groups; where it stays as it is, it is not copied."""
-        buffer, element = column.buffer, _element(column.buffer)
-        size = number if column.width is self.one else self._integer(arith.MuliOp, number, column.width)
-        out = self._lasting(size, element)
-        length = self.one
-        for many, by in ((self.count, column.stride), (column.width, column.across)):
-            if many is not self.one:
-                last = self._integer(arith.MuliOp, self._integer(arith.SubiOp, many, self.one), by)
-                length = self._integer(arith.AddiOp, length, last)
-        place = (column.width, column.stride, column.across, length)
-        self._kernel(f"take_{_kind(element)}", buffer, order, number, *place, out)
-        if not column.stays or is_kept:
-            return out
-        arms = [Region(Block([scf.YieldOp.create(operands=(value,))])) for value in (out, buffer)]
-        return self._put(scf.IfOp.create(operands=(self.is_moved,), result_types=(buffer.type,), regions=arms))
+    def _arms(self) -> SSAValue | None:
+        """Which arm of the chain each row takes."""
+        if not self.chain:
+            return None
+        arms = self.alloc(self.count, i32, zero=True)
+        numbers = {branch.cond.owner: n + 1 for n, branch in enumerate(self.chain)}
+        self._fill([op for op in numbers if isinstance(op, Operation)], arms, numbers)
+        return arms
 
     # ------------------------------------------------------------ the loops
 
@@ -556,12 +444,3 @@ def _origin(value: SSAValue, loop: scf.ForOp) -> SSAValue:
     if isinstance(value, BlockArgument) and value.owner is loop.body.block:
         return loop.iter_args[value.index - 1]
     return value
-
-
-def _element(buffer: SSAValue) -> Attribute:
-    assert isinstance(buffer.type, rt.BufferType)
-    return buffer.type.element
-
-
-def _kind(element: Attribute) -> str:
-    return "reals" if element == f64 else "ints"

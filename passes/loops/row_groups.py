@@ -1,0 +1,163 @@
+"""Groups of rows of the same weight, found when data are bound: what `bind` does where equal rows are computed once.
+
+Written are ops that compare rows by the columns that they read, and that copy one row for all that are equal, those of
+a weight behind each other (runtime/c/row_groups.c). They stand in front of a loop; `hoist_data` moves them to `bind`.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, f64, i1, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ulam.dialects import rt
+from ulam.dialects.scalar_ops import CMPI, constant
+from ulam.library.records import record
+from ulam.passes.loops.op_writer import integer
+from ulam.passes.loops.unit_modules import take_slots
+
+TOO_FEW = "too few rows are equal"
+_FIGURES = 6
+"""That the kernel gives: groups, rows in them, whether equal ones are computed once, whether rows are in another order,
+rows that take the last arm, arms that some rows take."""
+_MOST_GROUPS = 64
+"""Of rows of the same weight; the runtime's kernel makes no more."""
+
+
+@record(frozen=True)
+class Strided:
+    """A column in memory: `width` elements of each row. `stays`: it can be read where it is."""
+
+    buffer: SSAValue
+    stride: SSAValue
+    width: SSAValue
+    across: SSAValue
+    stays: bool
+
+
+class RowGroups:
+    """Writes what `bind` does for a loop over rows: `before` is to stand in front of it."""
+
+    def __init__(self, module: ModuleOp, location: LocationAttr | None) -> None:
+        self.module, self.location = module, location
+        self.before: list[Operation] = []
+        self.numbers: dict[int, SSAValue] = {}
+        self.zero, self.one = self.number(0), self.number(1)
+        self.bytes = self.zero
+        self.count = self.zero
+        """The number of rows."""
+
+    def put(self, op: Operation) -> SSAValue:
+        """Writes an op; its result."""
+        self.before.append(op)
+        return op.results[0]
+
+    def number(self, value: int) -> SSAValue:
+        """A constant, written once."""
+        if value not in self.numbers:
+            self.numbers[value] = self.put(constant(value, i64))
+        return self.numbers[value]
+
+    def integer(self, cls: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
+        """An operation of two integers."""
+        return self.put(integer(cls, a, b))
+
+    def kernel(self, name: str, *arguments: SSAValue) -> None:
+        """A call of the runtime."""
+        self.before.append(rt.KernelOp(name, arguments, location=self.location))
+
+    def alloc(self, count: SSAValue, element: Attribute, *, zero: bool = False) -> SSAValue:
+        """Memory for a while."""
+        return self.put(rt.AllocOp(count, rt.BufferType(element), zero=zero, location=self.location))
+
+    def lasting(self, count: SSAValue, element: Attribute, *, zero: bool = False) -> SSAValue:
+        """Memory that stays as long as the data are bound."""
+        size = self.number(8 if element == f64 else 4)
+        self.bytes = self.integer(arith.AddiOp, self.bytes, self.integer(arith.MuliOp, count, size))
+        return self.alloc(count, element, zero=zero)
+
+    def note(self) -> None:
+        """Lets users see what was chosen."""
+        outcome = self.put(arith.SelectOp.create(operands=(self.is_taken, self.zero, self.one), result_types=(i64,)))
+        figures = {
+            "rows": self.count, "different": self.different, "computed": self.left, "groups": self.groups,
+            "bytes": self.bytes,
+        }  # fmt: skip
+        self.note_choice("unique rows", TOO_FEW, figures, outcome)
+
+    def note_choice(self, layout: str, reason: str, figures: dict[str, SSAValue], outcome: SSAValue) -> None:
+        """Notes what became of a layout."""
+        slot = take_slots(self.module, 1 + len(figures))
+        values, place = tuple(figures.values()), self.location
+        self.before.append(rt.LayoutOp(layout, slot, (reason,), tuple(figures), outcome, values, location=place))
+
+    def layout(self, flat: list[Strided], is_kept: bool = False, arms: SSAValue | None = None) -> list[SSAValue]:
+        """The columns that the loop reads; besides, the groups.
+
+        `is_kept`: the loop as it was is there, too; `arms`: which of several loops each row takes.
+        """
+        count = self.count
+        groups, known = self.alloc(count, i32, zero=True), self.one
+        arms = groups if arms is None else arms
+        most = self.put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
+        split = self.alloc(count, i32)
+        for column in flat:
+            found = self.alloc(self.one, i64)
+            name = f"group_{kind_of(element_of(column.buffer))}"
+            place = (column.buffer, count, column.width, column.stride, column.across)
+            self.kernel(name, *place, groups, known, most, split, found)
+            groups, known = split, self.put(rt.LoadOp(found, self.zero))
+        some = self.integer(arith.MaxSIOp, known, self.zero)
+        heads, weights = self.alloc(some, i32), self.alloc(some, f64)
+        self.kernel("group_heads", groups, count, some, heads, weights)
+        order = self.alloc(count, i32)
+        room = self.number(_MOST_GROUPS)
+        self.starts = self.alloc(self.number(_MOST_GROUPS + 1), i64)
+        self.weights = self.alloc(room, f64)
+        self.arms, figures = self.alloc(room, i64), self.alloc(self.number(_FIGURES), i64)
+        self.kernel(
+            "weigh_rows", heads, weights, arms, count, some, room, order, self.starts, self.weights, self.arms, figures
+        )
+        self.groups = self.put(rt.LoadOp(figures, self.zero))
+        left = self.put(rt.LoadOp(figures, self.one))
+        self.different, self.left = some, left
+        self.is_taken, self.is_moved = self._flag(figures, 2), self._flag(figures, 3)
+        self.others, self.parts = (self.put(rt.LoadOp(figures, self.number(n))) for n in (4, 5))
+        moved = self.is_taken if is_kept else self.is_moved
+        copied = self.put(arith.SelectOp.create(operands=(moved, left, self.zero), result_types=(i64,)))
+        self.kept = copied if is_kept else left
+        return [self._copied(column, order, copied if is_kept or column.stays else left, is_kept) for column in flat]
+
+    def _flag(self, figures: SSAValue, position: int) -> SSAValue:
+        figure = self.put(rt.LoadOp(figures, self.number(position)))
+        return self.put(
+            arith.CmpiOp.create(operands=(figure, self.zero), result_types=(i1,), properties={"predicate": CMPI["ne"]})
+        )
+
+    def _copied(self, column: Strided, order: SSAValue, number: SSAValue, is_kept: bool) -> SSAValue:
+        """A column in the order of the groups; where it stays as it is, it is not copied."""
+        buffer, element = column.buffer, element_of(column.buffer)
+        size = number if column.width is self.one else self.integer(arith.MuliOp, number, column.width)
+        out = self.lasting(size, element)
+        length = self.one
+        for many, by in ((self.count, column.stride), (column.width, column.across)):
+            if many is not self.one:
+                last = self.integer(arith.MuliOp, self.integer(arith.SubiOp, many, self.one), by)
+                length = self.integer(arith.AddiOp, length, last)
+        place = (column.width, column.stride, column.across, length)
+        self.kernel(f"take_{kind_of(element)}", buffer, order, number, *place, out)
+        if not column.stays or is_kept:
+            return out
+        arms = [Region(Block([scf.YieldOp.create(operands=(value,))])) for value in (out, buffer)]
+        return self.put(scf.IfOp.create(operands=(self.is_moved,), result_types=(buffer.type,), regions=arms))
+
+
+def element_of(buffer: SSAValue) -> Attribute:
+    """What a buffer has."""
+    assert isinstance(buffer.type, rt.BufferType)
+    return buffer.type.element
+
+
+def kind_of(element: Attribute) -> str:
+    """How kernels call it."""
+    return "reals" if element == f64 else "ints"
