@@ -26,7 +26,10 @@ LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,dce"}}'
 """Gives sums of squares layouts of their data, twice: while statements have loops of their own, and when rows stand in
 one loop.
 """
-EQUAL_DESIGNS = 'if-changed{passes="unique-designs" then="fold,cse,licm,dce"}'
+EQUAL_DESIGNS = (
+    'if-changed{passes="split-terms" then="dce"}',
+    'if-changed{passes="unique-designs" then="fold,cse,licm,dce"}',
+)
 """The same for rows that several loops compute one after the other: before reverse mode, which gives them one body."""
 ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
 """The same behind reverse mode: loops over rows have their derivatives then."""
@@ -74,7 +77,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
             passes += ["logs-of-transforms", "dce"]
             passes += [LINEAR_LAYOUTS.format("")] if layouts else []
-            passes += [EQUAL_DESIGNS] if layouts and not unit.hessian else []
+            passes += EQUAL_DESIGNS if layouts and not unit.hessian else ()
             passes += ["sparse-designs"] if layouts else []
     passes.append("reverse-mode")
     if unit.counts_entries:

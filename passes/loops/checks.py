@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from ulam.dialects import rt
 from ulam.dialects.walk import ops_within
-from ulam.library.kernels import KERNELS
+from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.statuses import LOCATE, REJECTION
 
 
@@ -26,8 +26,9 @@ def must_be_precise(module: ModuleOp) -> bool:
 def _is_ordered(op: Operation) -> bool:
     if not isinstance(op, rt.KernelOp):
         return False
-    kernel = KERNELS.get(op.function.data)
-    return kernel is None or bool(kernel.effects)
+    name = op.function.data
+    kernel = KERNELS.get(name)
+    return name not in PULLBACKS and (kernel is None or bool(kernel.effects))
 
 
 def is_deferrable(check: rt.CheckOp) -> bool:

@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
-from ulam.library.kernels import KERNELS
+from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
@@ -49,7 +49,6 @@ _REACH = 400
 _SIZE = 400
 """Ops that a fused body may have."""
 _HARMLESS = int(Effect.TRAP | Effect.CONTROL | Effect.READ_BOUND)
-_PULLBACKS = frozenset(kernel.pullback for kernel in KERNELS.values())
 _ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 
 
@@ -98,7 +97,7 @@ class _Summary:
         elif isinstance(op, rt.KernelOp):
             kernel = KERNELS.get(op.function.data)
             if kernel is None or kernel.effects:
-                self.is_fixed = self.is_fixed or op.function.data not in _PULLBACKS
+                self.is_fixed = self.is_fixed or op.function.data not in PULLBACKS
             self.may_leave = self.may_leave or op.throws is not None
         else:
             self.is_fixed = self.is_fixed or bool(bits & _ORDERED) or isinstance(op, rt.MarkOp)

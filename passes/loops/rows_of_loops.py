@@ -93,7 +93,7 @@ class RowsOfLoops:
     @staticmethod
     def of(loop: scf.ForOp, bound: dict[int, SSAValue]) -> RowsOfLoops:
         """The loops that a loop which adds to the target belongs to. Raises NoRows."""
-        strips, block = _strips(loop, bound), loop.parent
+        strips, block = strips_of(loop, bound), loop.parent
         assert block is not None
         if strips is not None:
             inside = [op for op in loop.body.block.ops if isinstance(op, rt.AllocOp)]
@@ -239,7 +239,7 @@ def is_product(made: rt.AllocOp) -> bool:
     return False
 
 
-def _strips(loop: scf.ForOp, bound: dict[int, SSAValue]) -> StripsOfRows | None:
+def strips_of(loop: scf.ForOp, bound: dict[int, SSAValue]) -> StripsOfRows | None:
     """The loop as one over strips of rows; None if it is none."""
     if constant_integer(loop.lb) != 0 or constant_integer(loop.step) != 1:
         return None

@@ -1,0 +1,261 @@
+"""Terms of which few columns of ints decide have a loop of their own, whose rows are then mostly equal.
+
+    for n: target += lgamma(y[n] + phi)             for n: target += f(y[n], x[n], u[g[n]])
+           target += f(y[n], x[n], u[g[n]])    →    for n: target += lgamma(y[n] + phi)
+
+Rows that differ in real covariates have few counts: what is costly and computed of these alone is computed once for
+each count (`unique-rows`). Such a loop counts its rows by a slot of its own, so that nothing fuses it with the other.
+Where its rows are not equal after all, it does what the one loop did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ModuleOp, f64, i32, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant, constant_integer, not_clamped
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.bound_forms import bound_ints
+from ulam.passes.loops.data_branches import outermost_loops
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import is_speculatable, viewed
+from ulam.passes.loops.op_writer import OpWriter
+from ulam.passes.loops.rows_of_loops import StripsOfRows, strips_of
+from ulam.passes.loops.tables import is_costly_function
+from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
+from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import copies, discard
+from ulam.passes.running import TellingPass
+
+_STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
+_SUMS = (arith.AddiOp, arith.SubiOp)
+_MOVED = (rt.LoadOp, scf.IfOp, scf.YieldOp, ad.TargetAddOp)
+
+
+class SplitTerms(TellingPass):
+    """Gives terms that few columns of ints decide loops of their own."""
+
+    name = "split-terms"
+
+    def changes(self, module: ModuleOp) -> bool:
+        bind, top = bind_of(module), evaluate_of(module, self.name).body.block
+        if bind is None:
+            return False
+        bound, slices = bound_ints(module), DataSlices()
+        changed = False
+        for outer in outermost_loops(top, slices):
+            strips = strips_of(outer, bound)
+            for loop in _row_loops(outer, strips):
+                count = not_clamped(loop.ub) if strips is None else strips.end.rhs
+                if isinstance(count.owner, rt.BoundOp) and (found := _Terms.of(loop, outer)) is not None:
+                    _write(found, count.owner, module, bind, top)
+                    remark_on(self.name, loop, "what its ints alone decide has a loop of its own", done=True)
+                    changed = True
+        return changed
+
+
+def _row_loops(outer: scf.ForOp, strips: StripsOfRows | None) -> Iterator[scf.ForOp]:
+    """The loops over rows that have terms."""
+    if strips is None:
+        if constant_integer(outer.lb) == 0 and constant_integer(outer.step) == 1:
+            yield outer
+        return
+    for op in outer.body.block.ops:
+        if isinstance(op, scf.ForOp) and op.lb is strips.begin and op.ub is strips.end.result:
+            yield op
+
+
+@record
+class _Terms:
+    """Statements of a loop over rows, and what they are computed by, in order."""
+
+    loop: scf.ForOp
+    outer: scf.ForOp
+    """The loop at the top: that over rows, or one over strips of rows."""
+    statements: list[Operation]
+    ops: list[Operation]
+
+    @staticmethod
+    def of(loop: scf.ForOp, outer: scf.ForOp) -> _Terms | None:
+        """What is worth a loop of its own: all that the same columns of ints decide."""
+        for op in list(loop.body.block.ops):
+            if isinstance(op, ad.TargetAddOp):
+                _take_apart(op, loop, outer)
+        statements = [op for op in loop.body.block.ops if _is_statement(op)]
+        found: dict[frozenset[SSAValue], list[Operation]] = {}
+        for op in statements:
+            columns = _columns(_slice([op], outer), loop)
+            if columns:
+                found.setdefault(columns, []).append(op)
+        for columns, those in found.items():
+            ops = _slice(those, outer)
+            assert ops is not None
+            if len(those) < len(statements) and _reads_more(loop, columns) and _is_worth(ops, those):
+                return _Terms(loop, outer, those, ops)
+        return None
+
+
+def _is_statement(op: Operation) -> bool:
+    if isinstance(op, ad.TargetAddOp):
+        return True
+    return (
+        isinstance(op, scf.IfOp)
+        and not op.results
+        and any(isinstance(inner, ad.TargetAddOp) for inner in ops_within(op))
+    )
+
+
+def _slice(statements: list[Operation], outer: scf.ForOp) -> list[Operation] | None:
+    """The ops of a nest that statements need, and these, in order; None if they need others than pure and loads."""
+    needed: dict[Operation, None] = dict.fromkeys(statements)
+    work = list(statements)
+    while work:
+        for value in free_values_of_op(work.pop()):
+            op = value.owner
+            if not is_inside(value, outer):
+                continue
+            if isinstance(op, Block):
+                parent = op.parent_op()
+                if not isinstance(parent, scf.ForOp) or value is not op.args[0] or not _is_row_loop(parent, statements):
+                    return None
+            elif op not in needed:
+                needed[op] = None
+                work.append(op)
+    for op in needed:
+        for inner in ops_within(op):
+            if not isinstance(inner, rt.LoadOp | scf.IfOp | scf.YieldOp | ad.TargetAddOp) and not is_speculatable(
+                inner
+            ):
+                return None
+    return [op for op in ops_within(outer) if op in needed]
+
+
+def _is_row_loop(loop: scf.ForOp, statements: list[Operation]) -> bool:
+    return statements[0].parent_op() is loop
+
+
+def _reads_more(loop: scf.ForOp, columns: frozenset[SSAValue]) -> bool:
+    """Whether rows read something else than some columns, too."""
+    loads = [op for op in ops_within(loop) if isinstance(op, rt.LoadOp) and is_inside(op.index, loop)]
+    return any(load.buffer not in columns and load.index in _numbers(loop) for load in loads)
+
+
+def _numbers(loop: scf.ForOp) -> set[SSAValue]:
+    """The number of a row, and what it is a sum with."""
+    row = loop.body.block.args[0]
+    return {row, *(use.operation.results[0] for use in row.uses if isinstance(use.operation, _SUMS))}
+
+
+def _take_apart(op: ad.TargetAddOp, loop: scf.ForOp, outer: scf.ForOp) -> None:
+    """Adds the addends of a sum on their own, if ints alone decide one that is costly."""
+    addends = list(_addends(op.value, loop, negative=False))
+    if len(addends) == 1 or op.parent is not loop.body.block:
+        return
+    if not any(_is_of_few(value, loop, outer) for value, _ in addends if isinstance(value, SSAValue)):
+        return
+    for value, negative in addends:
+        if isinstance(value, rt.MathOp):
+            product = arith.MulfOp.create(
+                operands=value.operands[:2], result_types=(f64,), properties=_STRICT, location=value.location
+            )
+            loop.body.block.insert_op_before(product, op)
+            value = product.result
+        if negative:
+            negation = arith.NegfOp.create(operands=(value,), result_types=(f64,), properties=_STRICT)
+            loop.body.block.insert_op_before(negation, op)
+            value = negation.results[0]
+        loop.body.block.insert_op_before(ad.TargetAddOp(value, location=op.location), op)
+    work: list[Operation] = [op]
+    while work:  # what nothing needs any more would seem to need what is moved
+        dead = work.pop()
+        makers = [
+            value.owner for value in dead.operands if isinstance(value.owner, arith.AddfOp | arith.SubfOp | rt.MathOp)
+        ]
+        discard(dead)
+        work += [each for each in makers if each.results[0].first_use is None and each.parent is loop.body.block]
+
+
+def _addends(value: SSAValue, loop: scf.ForOp, *, negative: bool) -> Iterator[tuple[SSAValue | rt.MathOp, bool]]:
+    """What is added up to a value that nothing else needs, `fma` for its product, and whether it is subtracted."""
+    op = value.owner
+    if isinstance(op, rt.MathOp) and op.function.data == "fma" and value.has_one_use() and op.parent is loop.body.block:
+        yield op, negative
+        yield from _addends(op.operands[2], loop, negative=negative)
+        return
+    if not isinstance(op, arith.AddfOp | arith.SubfOp) or not value.has_one_use() or op.parent is not loop.body.block:
+        yield value, negative
+        return
+    yield from _addends(op.lhs, loop, negative=negative)
+    yield from _addends(op.rhs, loop, negative=negative != isinstance(op, arith.SubfOp))
+
+
+def _is_of_few(value: SSAValue, loop: scf.ForOp, outer: scf.ForOp) -> bool:
+    """Whether columns of ints decide a value that is costly."""
+    op = value.owner
+    if not isinstance(op, Operation) or not is_inside(value, loop):
+        return False
+    ops = _slice([op], outer)
+    return bool(_columns(ops, loop)) and any(
+        is_costly_function(inner) for each in ops or () for inner in ops_within(each)
+    )
+
+
+def _columns(ops: list[Operation] | None, loop: scf.ForOp) -> frozenset[SSAValue]:
+    """The columns of ints that ops read by the number of the row; none if they read something else of the row."""
+    row = loop.body.block.args[0]
+    found: set[SSAValue] = set()
+    for op in ops or ():
+        for inner in ops_within(op):
+            if isinstance(inner, rt.LoadOp) and inner.index is row:
+                if inner.res.type != i32 or not isinstance(inner.buffer.owner, rt.BoundOp) or inner is not op:
+                    return frozenset()
+                found.add(inner.buffer)
+            elif row in inner.operands:
+                return frozenset()
+            elif isinstance(inner, rt.LoadOp) and is_inside(viewed(inner.buffer), loop):
+                return frozenset()
+    return frozenset(found)
+
+
+def _is_worth(ops: list[Operation], statements: list[Operation]) -> bool:
+    """Whether something costly is in them that nothing else needs."""
+    own = set(ops)
+    costly = [inner for op in ops for inner in ops_within(op) if is_costly_function(inner)]
+    for op in ops:
+        if op not in statements and any(map(is_costly_function, ops_within(op))):
+            if any(_ancestor(use.operation, own) is None for result in op.results for use in result.uses):
+                return False
+    return bool(costly)
+
+
+def _ancestor(op: Operation, among: set[Operation]) -> Operation | None:
+    current: Operation | None = op
+    while current is not None and current not in among:
+        current = current.parent_op()
+    return current
+
+
+def _write(terms: _Terms, count: rt.BoundOp, module: ModuleOp, bind: func.FuncOp, top: Block) -> None:
+    """Moves statements into a loop of their own behind the nest."""
+    write, slot = OpWriter(terminator(bind.body.block)), take_slots(module, 1)
+    write.before(rt.SetBoundOp(slot, write.put(rt.BoundOp(count.slot.value.data, i64))))
+    rows = rt.BoundOp(slot, i64)
+    assert top.first_op is not None and terms.outer.parent is not None
+    top.insert_op_before(rows, top.first_op)
+    body = Block(arg_types=[i64])
+    mapping: dict[SSAValue, SSAValue] = {terms.loop.body.block.args[0]: body.args[0]}
+    body.add_ops([*copies(terms.ops, mapping), scf.YieldOp.create()])
+    zero, one = constant(0, i64), constant(1, i64)
+    own = scf.ForOp.create(
+        operands=(zero.result, rows.res, one.result), regions=[Region(body)], location=terms.loop.location
+    )
+    terms.outer.parent.insert_ops_after([zero, one, own], terms.outer)
+    for op in terms.statements:
+        discard(op)
