@@ -316,9 +316,6 @@ KERNELS: dict[str, Kernel] = _Table(
     {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_ROW_GROUPS, **_PIECES, **_SPARSE}
 )
 
-PULLBACKS: frozenset[str] = frozenset(kernel.pullback for kernel in KERNELS.values() if kernel.pullback)
-"""Of all of these, which have no effects but to add to adjoints."""
-
 FAST: frozenset[str] = frozenset(_DENSE) | {kernel.pullback for kernel in _DENSE.values() if kernel.pullback}
 """What is called at levels 3 and 4 as `ulam_<name>_fast`: other bits, by fused multiply-adds and other orders."""
 
