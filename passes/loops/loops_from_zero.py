@@ -4,7 +4,8 @@
 
 Loops over the same rows have the same range then, and `fuse-loops` makes one of them, whichever way each is written:
 `mu = exp(a + b * x)` with vectors, and `if (c[n]) target += f(y[n], mu[n])` row by row. Loops that read nothing at the
-element before their number stay.
+element before their number stay. Those from a later element on that store nothing are counted likewise, so that they
+read what such loops have filled by the same numbers.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 
+from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
+
+_STORES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 
 
 class LoopsFromZero(TellingPass):
@@ -30,12 +34,15 @@ class LoopsFromZero(TellingPass):
         loops = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.ForOp]
         changed = False
         for loop in loops:
-            if constant_integer(loop.lb) == 1 and constant_integer(loop.step) == 1:
-                changed = _begin_at_zero(loop) or changed
+            first = constant_integer(loop.lb)
+            if first is None or first < 1 or constant_integer(loop.step) != 1:
+                continue
+            if first == 1 or not any(isinstance(op, _STORES) for op in ops_within(loop)):
+                changed = _begin_before(loop, first) or changed
         return changed
 
 
-def _begin_at_zero(loop: scf.ForOp) -> bool:
+def _begin_before(loop: scf.ForOp, begin: int) -> bool:
     """Whether its iterations read what is before their number, so that they have been given other numbers."""
     body, block = loop.body.block, loop.parent
     variable, first = body.args[0], body.first_op
@@ -51,9 +58,9 @@ def _begin_at_zero(loop: scf.ForOp) -> bool:
     for op in before:
         replace_uses(op.results[0], variable)
         discard(op)
-    zero = constant(0, i64)
-    block.insert_op_before(zero, loop)
-    loop.operands[0], loop.operands[1] = zero.result, _one_less(loop.ub, loop)
+    lower = constant(begin - 1, i64)
+    block.insert_op_before(lower, loop)
+    loop.operands[0], loop.operands[1] = lower.result, _one_less(loop.ub, loop)
     return True
 
 

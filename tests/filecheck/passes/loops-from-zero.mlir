@@ -44,16 +44,39 @@ func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.ent
 
 // -----
 
-// Where nothing is read before the number, or another number is the first, the loop stays.
+// A loop from a later element on that stores nothing is counted likewise.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[FIRST:%.*]] = arith.constant 2 : i64
+// CHECK-NEXT: [[END:%.*]] = arith.subi %end, %i1
+// CHECK-NEXT: scf.for %n = [[FIRST]] to [[END]] step %i1
+// CHECK-NEXT:   rt.load %x[%n]
+func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %end = rt.bound 0 : i64
+  %x = rt.bound 1 : !rt.buf<f64>
+  %i1 = arith.constant 1 : i64
+  %i3 = arith.constant 3 : i64
+  scf.for %n = %i3 to %end step %i1 : i64 {
+    %k = arith.subi %n, %i1 : i64
+    %v = rt.load %x[%k] : f64
+    ad.target_add %v
+  }
+  %zero = arith.constant 0.0 : f64
+  func.return %zero : f64
+}
+
+// -----
+
+// Where nothing is read before the number, or a later element is the first that is stored, the loop stays.
 // CHECK-LABEL: @evaluate
 // CHECK-NOT: arith.constant 0 : i64
-// CHECK:     scf.for
-// CHECK:     scf.for
+// CHECK:     scf.for %n = %i1 to %end
+// CHECK:     scf.for %{{.*}} = %i2 to %end
 func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
   %end = rt.bound 0 : i64
   %x = rt.bound 1 : !rt.buf<f64>
   %i1 = arith.constant 1 : i64
   %i2 = arith.constant 2 : i64
+  %y = rt.alloc %end : !rt.buf<f64>
   scf.for %n = %i1 to %end step %i1 : i64 {
     %v = rt.load %x[%n] : f64
     ad.target_add %v
@@ -61,7 +84,7 @@ func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.ent
   scf.for %n = %i2 to %end step %i1 : i64 {
     %k = arith.subi %n, %i1 : i64
     %v = rt.load %x[%k] : f64
-    ad.target_add %v
+    rt.store %v, %y[%k] : f64
   }
   %zero = arith.constant 0.0 : f64
   func.return %zero : f64
