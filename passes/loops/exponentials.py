@@ -204,9 +204,15 @@ def distance(op: rt.MathOp) -> object:
     """What is the same for functions of exp(-|z|) with the same z, or its negative."""
     if len(op.operands) == 2:
         return frozenset(op.operands)
-    z = op.operands[0]
-    owner = z.owner
-    while isinstance(owner, arith.NegfOp):
-        z = owner.operand
-        owner = z.owner
-    return frozenset(owner.operands) if isinstance(owner, arith.SubfOp) else z
+    z = _without_sign(op.operands[0])
+    return frozenset(z.owner.operands) if isinstance(z.owner, arith.SubfOp) else z
+
+
+def _without_sign(z: SSAValue) -> SSAValue:
+    """A value of which z is, or whatever z chooses between are, the same or the negative."""
+    while isinstance(z.owner, arith.NegfOp):
+        z = z.owner.operand
+    if isinstance(choice := z.owner, arith.SelectOp):
+        one, other = _without_sign(choice.lhs), _without_sign(choice.rhs)
+        return one if one is other else z
+    return z

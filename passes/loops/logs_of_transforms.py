@@ -4,6 +4,7 @@
     log(inv_logit(u))              →  log_inv_logit(u)          log1m(inv_logit(u))  →  log1m_inv_logit(u)
     lmultiply(k, inv_logit(u))     →  k * log_inv_logit(u)
     c ? log_inv_logit(u) : log1m_inv_logit(u)   →   log_inv_logit(c ? u : -u)
+    log(c ? inv_logit(u) : 1 - inv_logit(u))    →   log_inv_logit(c ? u : -u)
 
 Lowered code alone shows most of them: the transform of a parameter with a lower bound 0, or between 0 and 1, and the
 density that takes its logarithm. The transform of the latter, `(u < 0 ? e : 1) / (1 + e)` with e = exp(-|u|), becomes
@@ -13,7 +14,9 @@ density that takes its logarithm. The transform of the latter, `(u < 0 ? e : 1) 
 What the exponential makes 0, 1 or infinity keeps its logarithm: -infinity or infinity, whatever u is; and that its
 slope, which is infinite where a probability has become 1 (`log_of_zero`, `inv_logit_of_bounds`), or 1 / x overflows
 (`log_given`). Otherwise results are nearer to the truth than those of rounded arguments: log1m(theta) for theta near 1.
-Levels 3 and 4.
+
+What one arm of a branch in a loop takes the logarithm of, and the other one that of 1 less it, stays for
+`logs-of-choices`, which makes one logarithm of both. Levels 3 and 4.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.effects import is_speculatable
 from ulam.passes.loops.exponentials import BlockWriter
 from ulam.passes.loops.tables import is_costly_function
@@ -64,6 +67,8 @@ def run_on(function: func.FuncOp) -> None:
 
 
 _INVERSES = ("inv_logit", "inv_logit_of_bounds")
+_LOGIT_OF_0, _LOGIT_OF_1 = -745.1332191019412, 37.42994775023705
+"""From where on `inv_logit` is 0 or 1. What of it shares an exponential with others is 1 earlier."""
 
 
 def _function(value: SSAValue, *names: str) -> SSAValue | None:
@@ -131,14 +136,26 @@ def _log1p(op: rt.MathOp) -> SSAValue | None:
 
 def _log(op: rt.MathOp) -> SSAValue | None:
     x = op.operands[0]
-    made = x.owner
-    if isinstance(made, arith.SubfOp) and known_constant(made.lhs) == 1.0:
-        return _log_of_rest(op, made.rhs, x)
+    if _is_chosen_from(op, x, "log1m"):
+        return None
+    if (whole := _without(x)) is not None:
+        return _log_of_rest(op, whole, x)
+    if isinstance(x.owner, arith.SelectOp):
+        return _log_of_choice(op, x.owner)
     return _log_of(op, x, None)
 
 
 def _log1m(op: rt.MathOp) -> SSAValue | None:
-    return _log_of_rest(op, op.operands[0], None)
+    x = op.operands[0]
+    if _is_chosen_from(op, x, "log"):
+        return None
+    if (whole := _without(x)) is None:
+        return _log_of_rest(op, x, None)
+    if (u := _function(whole, *_INVERSES)) is None:
+        return None
+    write = _before(op)
+    least = write.function("log_of_zero", write.difference(x, 1.0))
+    return write.choice(write.equal(x, 1.0), least, write.function("log_inv_logit", u))
 
 
 def _multiply_log(op: rt.MathOp) -> SSAValue | None:
@@ -147,24 +164,85 @@ def _multiply_log(op: rt.MathOp) -> SSAValue | None:
     return None if logarithm is None else _before(op).product(factor, logarithm)
 
 
+def _without(x: SSAValue) -> SSAValue | None:
+    """p, if a value is 1 - p."""
+    op = x.owner
+    if isinstance(op, arith.SubfOp):
+        return op.rhs if known_constant(op.lhs) == 1.0 else None
+    if isinstance(op, arith.NegfOp) and isinstance(less := op.operand.owner, arith.SubfOp):
+        return less.lhs if known_constant(less.rhs) == 1.0 else None
+    return None
+
+
+def _is_chosen_from(op: rt.MathOp, x: SSAValue, other: str) -> bool:
+    """Whether one arm of a branch takes a logarithm of what iterations compute, and the other arm the `other` one."""
+    branch = op.parent_op()
+    loop = None if branch is None else enclosing(branch, (scf.ForOp, scf.WhileOp))
+    if not isinstance(branch, scf.IfOp) or loop is None or not is_inside(x, loop):
+        return False
+    found = (use.operation for use in x.uses if isinstance(use.operation, rt.MathOp))
+    return any(f.function.data == other and f.parent is not op.parent and f.parent_op() is branch for f in found)
+
+
+def _log_of_choice(op: rt.MathOp, choice: arith.SelectOp) -> SSAValue | None:
+    """log(c ? p : 1 - p), or the other way round; what `logs-of-choices` adds for the rounding of 1 - p is in it."""
+    p, is_first = (choice.lhs, True) if _without(choice.rhs) is choice.lhs else (choice.rhs, False)
+    if not is_first and _without(choice.lhs) is not choice.rhs:
+        return None
+    if (u := _function(p, "inv_logit")) is None:
+        return None
+    remark_on(LogsOfTransforms.name, op, "the logarithm of a probability is that of its logit", done=True)
+    _forget_rounding(op, choice.cond, p)
+    write = _before(op)
+    ends = [write.number(_LOGIT_OF_0), write.number(-_LOGIT_OF_1)]
+    arguments = [u, write.negated(u)]
+    if not is_first:
+        ends.reverse()
+        arguments.reverse()
+    z, end = write.choice(choice.cond, *arguments), write.choice(choice.cond, *ends)
+    return write.choice(write.compared("ole", z, end), write.number(-inf), write.function("log_inv_logit", z))
+
+
+def _forget_rounding(op: rt.MathOp, condition: SSAValue, p: SSAValue) -> None:
+    """Takes what the rounding of 1 - p has lost away from a sum with a logarithm, where a condition chooses that."""
+    for use in list(op.results[0].uses):
+        total = use.operation
+        if not isinstance(total, arith.AddfOp):
+            continue
+        constant_part = _function(total.operands[1 - use.index], "value_of")
+        lost = constant_part.owner if constant_part is not None else None
+        if not isinstance(lost, arith.SelectOp) or lost.cond is not condition:
+            continue
+        parts = [part.owner for part in (lost.lhs, lost.rhs) if known_constant(part) != 0.0]
+        if len(parts) == 1 and isinstance(rest := parts[0], arith.SubfOp) and rest.rhs is p:
+            replace_uses(total.result, op.results[0])
+            discard(total)
+
+
 def _log_of(op: rt.MathOp, x: SSAValue, factor: SSAValue | None) -> SSAValue | None:
     """log(x); with a factor what that is to be multiplied by, where 0 * log(0) is 0."""
     write = _before(op)
     is_exponential = (u := _function(x, "exp")) is not None
-    if not is_exponential and (u := _function(x, *_INVERSES)) is None:
+    whole = _without(x) if factor is not None else None
+    if not is_exponential and (u := _function(x if whole is None else whole, *_INVERSES)) is None:
         return None
     assert u is not None
     told = "of an exponential is its argument" if is_exponential else "of a probability is that of its logit"
     remark_on(LogsOfTransforms.name, op, f"the logarithm {told}", done=True)
     least = write.number(-inf)
     if factor is not None:
-        zero = write.number(0.0)
-        least = write.choice(write.equal(factor, 0.0), zero, least)
+        is_none = write.equal(factor, 0.0)
+        if whole is not None and _function(whole, "inv_logit") is None:  # no slope is infinite where the factor is 0
+            least = write.function("log_of_zero", write.choice(is_none, write.number(1.0), x))
+        least = write.choice(is_none, write.number(0.0), least)
     if not is_exponential:
-        logarithm = write.function("log_inv_logit", u)
+        logarithm = write.function("log_inv_logit" if whole is None else "log1m_inv_logit", u)
         if _function(x, "inv_logit") is not None:
             logarithm = write.function("log_given", x, logarithm)
-        return write.choice(write.equal(x, 0.0), least, logarithm)
+        is_zero = write.equal(x, 0.0)
+        if whole is not None and _function(whole, "inv_logit") is not None:
+            is_zero = write.compared("oge", u, write.number(_LOGIT_OF_1))
+        return write.choice(is_zero, least, logarithm)
     logarithm = write.choice(write.equal(x, inf), write.number(inf), write.function("log_given", x, u))
     return write.choice(write.equal(x, 0.0), least, logarithm)
 
@@ -176,8 +254,12 @@ def _log_of_rest(op: rt.MathOp, p: SSAValue, rest: SSAValue | None) -> SSAValue 
         return None
     remark_on(LogsOfTransforms.name, op, "the logarithm of a probability is that of its logit", done=True)
     write = _before(op)
-    least = write.function("log_of_zero", write.difference(p, 1.0) if rest is None else rest)
-    return write.choice(write.equal(p, 1.0), least, write.function("log1m_inv_logit", u))
+    if _function(p, "inv_logit") is not None:  # whose slope is 0 where it is 1
+        least, is_one = write.number(-inf), write.compared("oge", u, write.number(_LOGIT_OF_1))
+    else:
+        least = write.function("log_of_zero", write.difference(p, 1.0) if rest is None else rest)
+        is_one = write.equal(p, 1.0)
+    return write.choice(is_one, least, write.function("log1m_inv_logit", u))
 
 
 # ---------------------------------------------------------------- choices between them
@@ -241,6 +323,9 @@ class _Writer(BlockWriter):
 
     def equal(self, x: SSAValue, number: float) -> SSAValue:
         return self._compare("oeq", x, self._number(number))
+
+    def compared(self, predicate: str, x: SSAValue, y: SSAValue) -> SSAValue:
+        return self._compare(predicate, x, y)
 
     def choice(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         return self._select(condition, a, b)

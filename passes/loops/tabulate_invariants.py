@@ -17,7 +17,7 @@ depend on data alone. So no element is read that may not be there, and no `0 * i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, func, scf
@@ -236,40 +236,69 @@ def _count(expressions: int) -> str:
 # ---------------------------------------------------------------- which entries are asked for
 
 
+_EntryOf = Callable[[dict[SSAValue, SSAValue]], tuple[list[Operation], SSAValue]]
+
+
 class _Flags:
     """A table with an element for each entry of a group: 1 if an iteration of `top` reaches `block` with it."""
 
     def __init__(self, top: scf.ForOp, block: Block, loops: Loops, slices: DataSlices) -> None:
-        self._table = IterationTable(loops, moves=True)
-        assert top.parent is not None
-        one = constant(1, i64)
-        memory = rt.AllocOp(self._table.count or one.result, rt.BufferType(f64), zero=True)
-        self._memory = memory.res
-        mark = constant(1.0, f64)
-        assert block.first_op is not None
+        self._table = table = IterationTable(loops, moves=True)
+        assert top.parent is not None and block.first_op is not None
+        mark, one = constant(1.0, f64), constant(1, i64)
         block.insert_op_before(mark, block.first_op)
+        ops = [*table.ops, one]
 
-        def note(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
-            assert copy.parent is not None
+        def marked(count: SSAValue, entry: _EntryOf) -> SSAValue:
+            """Memory of which what `entry` gives of the iterations that reach `block` is 1."""
+
+            def note(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
+                assert copy.parent is not None
+                index_ops, index = entry(values)
+                copy.parent.add_ops([*index_ops, rt.StoreOp(copy.results[0], memory.res, index)])
+
+            memory = rt.AllocOp(count, rt.BufferType(f64), zero=True)
+            ops.extend((memory, slices.copy(top, [mark], note)))
+            return memory.res
+
+        def of_all(values: dict[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
+            zero = constant(0, i64)
+            return [zero], zero.result
+
+        def of_each(values: dict[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
             variables = [loop.body.block.args[0] for loop in loops]
-            ops, index = self._table.entry([values.get(variable, variable) for variable in variables])
-            copy.parent.add_ops([*ops, rt.StoreOp(copy.results[0], self._memory, index)])
+            return table.entry([values.get(variable, variable) for variable in variables])
 
-        top.parent.insert_ops_before([*self._table.ops, one, memory, slices.copy(top, [mark], note)], top)
+        self._memory = self._some = marked(one.result, of_all)
+        if table.count is not None:  # no more memory than is asked for
+            self._memory = marked(self.if_some(table.count, table.ops[0].results[0], ops), of_each)
+        top.parent.insert_ops_before(ops, top)
         discard(mark)
 
     def is_used(self, block: Block, variables: Sequence[SSAValue]) -> SSAValue:
         """Whether the entry of `variables` is asked for, computed at the end of `block`."""
         ops, index = self._table.entry(variables)
-        flag = rt.LoadOp(self._memory, index)
-        one = constant(1.0, f64)
-        used = arith.CmpfOp.create(
-            operands=(flag.res, one.result),
-            result_types=(i1,),
-            properties={"predicate": CMPF["oeq"], "fastmath": arith.FastMathFlagsAttr("none")},
-        )
-        block.add_ops([*ops, flag, one, used])
-        return used.result
+        block.add_ops([*ops, *(marked := _is_marked(self._memory, index))])
+        return marked[-1].results[0]
+
+    def if_some(self, many: SSAValue, none: SSAValue, ops: list[Operation]) -> SSAValue:
+        """An integer if any entries are asked for, else another one; what computes that is added to `ops`."""
+        zero = constant(0, i64)
+        marked = _is_marked(self._some, zero.result)
+        either = arith.SelectOp.create(operands=(marked[-1].results[0], many, none), result_types=(i64,))
+        ops += [zero, *marked, either]
+        return either.result
+
+
+def _is_marked(memory: SSAValue, index: SSAValue) -> list[Operation]:
+    """Whether an element is 1: the result of the last op."""
+    flag, one = rt.LoadOp(memory, index), constant(1.0, f64)
+    is_one = arith.CmpfOp.create(
+        operands=(flag.res, one.result),
+        result_types=(i1,),
+        properties={"predicate": CMPF["oeq"], "fastmath": arith.FastMathFlagsAttr("none")},
+    )
+    return [flag, one, is_one]
 
 
 # ---------------------------------------------------------------- writing
@@ -286,6 +315,8 @@ def _write(group: _Group) -> None:
         _write_values(group)
         return
     table = IterationTable(group.inner)
+    if group.used is not None and table.count is not None:
+        table.count = group.used.if_some(table.count, table.ops[0].results[0], table.ops)
     memory = [table.allocate(op) for op in group.ops]
     outer.parent.insert_ops_before([*table.ops, *memory, *_fill(group, table, memory)], outer)
     for op, allocated in zip(group.ops, memory, strict=True):
@@ -343,6 +374,8 @@ def _fill(group: _Group, table: IterationTable, memory: list[rt.AllocOp]) -> lis
     before: list[Operation] = []
     if group.is_sure:
         before, ends[0] = _end_if_it_runs(group)
+    elif group.used is not None:
+        ends[0] = group.used.if_some(ends[0], group.inner[0].lb, before)
     for loop, block, end in zip(reversed(group.inner), reversed(blocks), reversed(ends), strict=True):
         if nest is not None:
             block.add_op(nest)
