@@ -183,7 +183,7 @@ class LoopOverRows:
                 raise NoRows("the loop around does more than to count")
             if cls in _ACCESSES:
                 source = root(op.operands[_ACCESSES[cls]])
-                if isinstance(source, SSAValue) and is_inside(source, self.loop):
+                if isinstance(source, SSAValue) and _is_of_iteration(source, self.loop):
                     continue
                 if isinstance(op, rt.LoadOp):
                     read.add(source)
@@ -317,6 +317,40 @@ class LoopOverRows:
                 return False
             parent = parent.parent_op()
         return self._slices.is_data(load.res)
+
+
+def _is_of_iteration(memory: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether memory is a loop's own, or in front of it, but written by each iteration that reads it: kept values."""
+    if is_inside(memory, loop):
+        return True
+    made = memory.owner
+    if not isinstance(made, rt.AllocOp) or made.stack is None or constant_integer(made.count) != 1:
+        return False
+    written: list[set[tuple[SSAValue, int]]] = []
+    users = {use.operation for use in memory.uses}
+    for op in ops_within(loop):
+        if op not in users:
+            continue
+        users.discard(op)
+        guards = _guards(op, loop)
+        if guards is None:
+            return False
+        if isinstance(op, rt.StoreOp):
+            written.append(guards)
+        elif not isinstance(op, rt.LoadOp) or not any(each <= guards for each in written):
+            return False
+    return not users
+
+
+def _guards(op: Operation, loop: scf.ForOp) -> set[tuple[SSAValue, int]] | None:
+    """The conditions of the branches that an op stands in, with their arms; None if a loop is around it."""
+    found: set[tuple[SSAValue, int]] = set()
+    while (parent := op.parent_op()) is not loop:
+        if not isinstance(parent, scf.IfOp) or op.parent is None:
+            return None
+        found.add((parent.cond, [region.block for region in parent.regions if region.blocks].index(op.parent)))
+        op = parent
+    return found
 
 
 def _same(value: SSAValue) -> object:

@@ -192,3 +192,18 @@ def test_rows_that_keep_values_for_their_derivatives(tmp_path: Path) -> None:
     model = assert_same(path, data, rng.normal(size=(2, 6)))
     (choice,) = unique_rows(model)
     assert choice.taken and choice.figures["different"] == 20
+
+
+def test_arms_that_keep_values_for_their_derivatives(tmp_path: Path) -> None:
+    path = tmp_path / "arms.stan"
+    path.write_text(
+        "data { int N; array[N] int code; vector[N] t; } parameters { real a; real<lower=0> s; }\n"
+        "model { for (n in 1:N) {\n"
+        "  if (code[n] == 1) t[n] ~ logistic(a, s);\n"
+        "  else if (code[n] == 2) target += logistic_lccdf(t[n] | a, s);\n"
+        "  else target += log_diff_exp(logistic_lcdf(t[n] + 1 | a, s), logistic_lcdf(t[n] | a, s)); } }\n"
+    )
+    rng = np.random.default_rng(4)
+    data = {"N": 400, "code": rng.integers(1, 4, 400), "t": rng.normal(size=400)}
+    model = assert_same(path, data, rng.normal(size=(2, 2)))
+    assert [choice.taken for choice in model.layout_choices() if choice.layout == "parts of rows"] == [True]
