@@ -146,6 +146,7 @@ ELSEWHERE = {
     "reduced_squares": "tests/layouts/test_reduced_squares.py",
     "sparse_product": "tests/layouts/test_sparse_designs.py",
     "evaluate_pieces": "tests/runtime/test_pieces.py",
+    "log_recursion": "tests/library/test_log_recursion.py",
 }
 
 

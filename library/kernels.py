@@ -292,6 +292,16 @@ _SPARSE: dict[str, Kernel] = {
 }  # fmt: skip
 
 
+_RECURSIONS = {
+    # rows of logarithms, each of the one before (runtime/c/log_recursion.c): the row before the first, what is added to
+    # each element, to each term of its sum
+    "log_recursion": _differentiable(
+        "in:f64[k] in:f64[t*k] in:f64[c*u] t:i64 k:i64 c:i64 u:i64 by_from:i64 by_to:i64 by_row:i64 "
+        "by_state:i64 out:f64[t*k] kept:f64[t*k] kept:f64[t*k] kept:f64[c*u] kept:f64[2*t]", "log_recursion_pullback"
+    ),
+}  # fmt: skip
+
+
 class _Table(dict[str, Kernel]):
     """The table; a row of an external function is made of the kernel's name when it is looked up."""
 
@@ -313,8 +323,11 @@ def _of_external(name: str) -> Kernel:
 
 
 KERNELS: dict[str, Kernel] = _Table(
-    {**_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_ROW_GROUPS, **_PIECES, **_SPARSE}
-)
+    {
+        **_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_ROW_GROUPS, **_PIECES, **_SPARSE,
+        **_RECURSIONS,
+    }
+)  # fmt: skip
 
 FAST: frozenset[str] = frozenset(_DENSE) | {kernel.pullback for kernel in _DENSE.values() if kernel.pullback}
 """What is called at levels 3 and 4 as `ulam_<name>_fast`: other bits, by fused multiply-adds and other orders."""

@@ -63,6 +63,8 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
             passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
             passes += [LINEAR_LAYOUTS.format("{early=true}")] if layouts else []
             passes.append('if-changed{passes="terms-at-stores,private-rows" then="fold,cse,dce"}')
+            then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
+            passes.append(f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}')
             passes.append("dead-stores")
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         if may_reassociate:

@@ -56,6 +56,8 @@ PASSES: dict[str, str] = {
     "unswitch-loops": "ulam.passes.loops.unswitch_loops:UnswitchLoops",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",
     "share-arms": "ulam.passes.loops.share_arms:ShareArms",
+    "idle-iterations": "ulam.passes.loops.idle_iterations:IdleIterations",
+    "log-recursions": "ulam.passes.loops.log_recursions:LogRecursions",
     "scaled-log-sums": "ulam.passes.loops.scaled_log_sums:ScaledLogSums",
     "log-sums-to-products": "ulam.passes.loops.log_sums_to_products:LogSumsToProducts",
     "forward-stores": "ulam.passes.loops.forward_stores:ForwardStores",

@@ -16,8 +16,9 @@ multiplied.
 steps with it. Who reads such memory otherwise has the logarithm back. The slope of log_sum_exp where all terms are
 minus infinity is 0 / 0, that of a sum of products a number: what only such an element made NaN is its limit.
 
-Not for memory that loops hand on from iteration to iteration, as vectors that are assigned whole are, nor where other
-ops than loads, stores and copies touch it.
+For what is no row that a kernel makes of all of the one before (`log_recursions`). Not for memory that loops hand on
+from iteration to iteration, as vectors that are assigned whole are, nor where other ops than loads, stores and copies
+touch it.
 
 The exponents are those of extended-range arithmetic (Smith, Olver and Lozier, Extended-Range Arithmetic and Normalized
 Legendre Polynomials, ACM TOMS 7, 1981); the recursion in the linear domain is Rabiner's (Proc. IEEE 77, 1989).
@@ -32,7 +33,7 @@ from typing import TypeGuard
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant
@@ -490,8 +491,28 @@ def _summands(value: SSAValue, loop: scf.ForOp | None) -> list[SSAValue]:
     return [value]
 
 
+@record
+class Stored:
+    """An element that a loop before has stored: by which op, in which loop, which ops of its body compute the value."""
+
+    store: rt.StoreOp
+    loop: scf.ForOp
+    needed: list[Operation]
+
+
 def _stored_for(load: rt.LoadOp, loop: scf.ForOp) -> SSAValue | None:
-    """What an element is that a loop with the same bounds has stored right before: computed once more, in this one."""
+    """What an element is that a loop before has stored for this one: computed once more, in this one."""
+    stored = stored_before(load, loop)
+    if stored is None:
+        return None
+    mapping: dict[SSAValue, SSAValue] = {stored.loop.body.block.args[0]: loop.body.block.args[0]}
+    assert load.parent is not None
+    load.parent.insert_ops_before(copies(stored.needed, mapping), load)
+    return mapping.get(stored.store.value, stored.store.value)
+
+
+def stored_before(load: rt.LoadOp, loop: scf.ForOp) -> Stored | None:
+    """Where an element is from that a loop with the same bounds has stored right before, and could compute again."""
     alloc = viewed(load.buffer).owner
     if alloc is not load.buffer.owner or not isinstance(alloc, rt.AllocOp) or load.index is not loop.body.block.args[0]:
         return None
@@ -512,12 +533,28 @@ def _stored_for(load: rt.LoadOp, loop: scf.ForOp) -> SSAValue | None:
         op = op.next_op
     if op is None or any(effect_within(inner) & ~(Effect.READ) for inner in needed):
         return None
-    reads = {root(inner.buffer) for top in needed for inner in ops_within(top) if isinstance(inner, rt.LoadOp)}
+    reads: set[Root] = set()
+    for inner in (inner for top in needed for inner in ops_within(top)):
+        if isinstance(inner, rt.LoadOp):
+            reads |= _roots(inner.buffer)
     if UNKNOWN in between | reads or reads & (between | written_roots_within(loop)):
         return None
     if any(argument in before.body.block.args[1:] for inner in needed for argument in free_values_of_op(inner)):
         return None
-    mapping: dict[SSAValue, SSAValue] = {before.body.block.args[0]: loop.body.block.args[0]}
-    assert load.parent is not None
-    load.parent.insert_ops_before(copies(needed, mapping), load)
-    return mapping.get(store.value, store.value)
+    return Stored(store, before, needed)
+
+
+def _roots(buffer: SSAValue) -> set[Root]:
+    """What a buffer may be a part of; of one that a loop hands on, what it begins with and what iterations leave."""
+    found, pending, seen = set[Root](), [buffer], set[SSAValue]()
+    while pending:
+        buffer = viewed(pending.pop())
+        if buffer in seen:
+            continue
+        seen.add(buffer)
+        loop = buffer.owner.parent_op() if isinstance(buffer.owner, Block) else None
+        if isinstance(buffer, BlockArgument) and isinstance(loop, scf.ForOp):
+            pending += [loop.iter_args[buffer.index - 1], terminator(loop.body.block).operands[buffer.index - 1]]
+        else:
+            found.add(root(buffer))
+    return found

@@ -32,7 +32,7 @@ def tabulated(values: Sequence[SSAValue], at: Operation, recursive: set[SSAValue
     loops = _nest(at, recursive)
     if not loops:
         return None
-    needed = _needed(values, loops)
+    needed = needed_ahead(values, loops)
     if needed is None:
         return None
     ops_of = {loop: [op for op in loop.body.block.ops if op in needed] for loop in loops}
@@ -100,7 +100,7 @@ def _nest(at: Operation, recursive: set[SSAValue]) -> Loops:
     return found
 
 
-def _needed(values: Sequence[SSAValue], loops: Loops) -> set[Operation | SSAValue] | None:
+def needed_ahead(values: Sequence[SSAValue], loops: Loops) -> set[Operation | SSAValue] | None:
     """The ops in the bodies of loops that compute values, and the variables of loops that these read; None if they
     cannot run ahead of the loops."""
     written: set[Root] = written_roots_within(loops[0])

@@ -51,6 +51,11 @@ class IterationTable:
             assert self.count is not None
             self.count = _bounded(self.count, self._trips, self.ops)
 
+    @property
+    def trips(self) -> Sequence[SSAValue]:
+        """How often each loop runs."""
+        return self._trips
+
     def allocate(self, like: Operation) -> rt.AllocOp:
         """Memory for the values of an expression; it goes behind `ops`."""
         assert self.count is not None

@@ -206,5 +206,14 @@ for _rows, _shared, _own in ((4, 3, 2), (13, 12, 0), (8, 7, 1), (5, 9, 0), (22, 
         {"s": _tables[0].size, "t": _tables[1].size, "rows": _rows, "shared": _shared, "own": _own, "groups": 16},
         np.zeros_like, np.zeros_like, np.asarray, np.asarray,
     )  # fmt: skip
+# states, times, what sources and states make of the column of moves, whether each time has its own
+_RECURSIONS = ((2, 5, 2, 1, 1), (3, 4, 3, 1, 4), (6, 3, 6, 1, 1), (4, 3, 1, 0, 3), (1, 3, 0, 0, 1))
+for _k, _t, _by_from, _by_to, _u in _RECURSIONS:
+    _c = 1 + (_k - 1) * (_by_from + _by_to)
+    _case(
+        "log_recursion",
+        [3 * random(1, _k), 3 * random(2, _t, _k), 3 * random(3, _u, _c)],
+        {"t": _t, "k": _k, "c": _c, "u": _u, "by_from": _by_from, "by_to": _by_to, "by_row": _k, "by_state": 1},
+    )
 _case("sort_asc", [np.array([3.0, 1.0, 2.0])], {"n": 3})
 _case("sort_desc", [np.array([3.0, 1.0, 2.0])], {"n": 3})

@@ -1,4 +1,6 @@
-"""`scaled-log-sums`: values and slopes of recursions through log_sum_exp, at the ends of the range and beyond."""
+"""`log-recursions` and `scaled-log-sums`: values and slopes of recursions through log_sum_exp, at the ends of the range
+and beyond.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.passes.loops.log_recursions import LogRecursions
 from ulam.passes.loops.scaled_log_sums import ScaledLogSums
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
@@ -32,7 +35,47 @@ FORMS = {
     "transformed parameters in a function": """model {
       target += forward(e, w * s, a, s);
     }""",
+    "a row that is handed on": """model {
+      vector[K] f = e[1]' + a;
+      for (t in 2:T) {
+        vector[K] next;
+        for (k in 1:K) next[k] = log_sum_exp(f + w[ , k] * s + a) + e[t, k] * s;
+        f = next;
+      }
+      target += log_sum_exp(f);
+    }""",
+    "the last time first": """model {
+      array[T] vector[K] b; array[K] real acc;
+      for (k in 1:K) b[T, k] = a[k];
+      for (i in 1:T - 1) {
+        int t = T - i;
+        for (j in 1:K) {
+          for (k in 1:K) acc[k] = w[j, k] * s + e[t + 1, k] + b[t + 1, k];
+          b[t, j] = log_sum_exp(acc) + a[j] * s;
+        }
+      }
+      target += log_sum_exp(b[1] + e[1]');
+    }""",
+    "moves of their own each time": """model {
+      matrix[T, K] g; array[K] real acc;
+      for (k in 1:K) g[1, k] = e[1, k] + a[k];
+      for (t in 2:T) for (k in 1:K) {
+        for (j in 1:K) acc[j] = g[t - 1, j] + w[j, k] * s * t + e[t - 1, j];
+        g[t, k] = log_sum_exp(acc);
+      }
+      target += log_sum_exp(g[T]) + g[1, 1];
+    }""",
+    "a chain of states": """model {
+      matrix[T, K] g;
+      for (k in 1:K) g[1, k] = e[1, k] + a[k];
+      for (t in 2:T) {
+        g[t, 1] = log_sum_exp(g[t - 1, 1] + a[1], g[t - 1, K] + w[1, 1]) + e[t, 1] * s;
+        for (k in 2:K) g[t, k] = log_sum_exp(g[t - 1, k] + a[k], g[t - 1, k - 1] + w[k - 1, k] * s) + e[t, k] * s;
+      }
+      target += log_sum_exp(g[T]);
+    }""",
 }
+DONE_BY = {"a chain of states": ScaledLogSums.name}
 FUNCTION = """functions {
   real forward(matrix e, matrix w, vector a, real s) {
     int T = rows(e); int K = cols(e);
@@ -84,10 +127,11 @@ def program(form: str) -> str:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_is_done(form: str):
+    name = DONE_BY.get(form, LogRecursions.name)
     for level, expected in ((2, False), (3, True)):
         with collect_remarks() as remarks:
             Compiler(program(form), "model.stan", CompileOptions(level)).llvm_text("gradient_propto")
-        assert any(remark.pass_name == ScaledLogSums.name and remark.done for remark in remarks) == expected
+        assert any(remark.pass_name == name and remark.done for remark in remarks) == expected
 
 
 @pytest.mark.parametrize("form", FORMS)
