@@ -270,14 +270,18 @@ class CallEffects:
 
     _PRIVATE = Effect.READS_VAR | Effect.WRITES_VAR | _EXITS
 
-    def __init__(self, functions: Iterable[Operation]) -> None:
+    def __init__(self, functions: Iterable[Operation], of_library: dict[Operation, Effect] | None = None) -> None:
+        """`of_library`: what was found before of functions of the library, which no pass changes; more is added."""
         self._known: dict[str, Effect] = {}
         self._bodies: dict[str, Operation] = {}
+        self._of_library = {} if of_library is None else of_library
         for function in functions:
             name = function.properties["sym_name"]
             assert isinstance(name, StringAttr)
             if function.regions[0].blocks:
                 self._bodies[name.data] = function
+                if (found := self._of_library.get(function)) is not None:
+                    self._known[name.data] = found
 
     def _of_body(self, name: str) -> Effect:
         """The effects of a function: a fixpoint over those that it calls, directly or not."""
@@ -305,6 +309,9 @@ class CallEffects:
                 if summary != self._known[current]:
                     self._known[current] = summary
                     changed = True
+        for current in own:
+            if "library" in (body := self._bodies[current]).properties:
+                self._of_library[body] = self._known[current]
         return self._known[name]
 
     def of(self, op: Operation) -> Effect:

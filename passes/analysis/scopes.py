@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from ulam.dialects import stan
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.analysis.flow_graph import FlowGraph
+from ulam.passes.running import remembered
 
 
 def own_bodies(module: Operation) -> Iterator[Body]:
@@ -61,7 +62,11 @@ def graphs_of(scopes: Iterable[Scope]) -> Iterator[FlowGraph]:
 
 def call_effects(module: Operation) -> stan.CallEffects:
     """The effects of all functions of a module, those of the library included."""
-    return stan.CallEffects(functions(module))
+    return stan.CallEffects(functions(module), remembered(_LibraryEffects))
+
+
+class _LibraryEffects(dict[Operation, stan.Effect]):
+    """What passes have found of functions of the library."""
 
 
 def functions(op: Operation) -> Iterator[stan.FuncOp]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, UnitAttr, i8
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.traits import is_side_effect_free
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
@@ -182,3 +182,23 @@ def test_calls_of_user_functions_are_not_told_to_be_total() -> None:
     call.properties["total"] = UnitAttr()
     with pytest.raises(VerifyException, match="it is not known that it never throws"):
         call.verify()
+
+
+def test_functions_of_the_library_are_looked_at_once() -> None:
+    """What was found of their bodies serves those that ask later; functions of the program are looked at again."""
+    module = lower(
+        """functions { real loud(real x) { print(x); return student_t_lcdf(x | 3, 0, 1); } }
+        generated quantities { real q = loud(1.5); }"""
+    )
+    functions = [op for op in module.walk() if isinstance(op, stan.FuncOp)]
+    known: dict[Operation, Effect] = {}
+    first = effects_within(block(module), CallEffects(functions, known))
+    assert known
+    assert all(function.properties.get("library") is not None for function in known)
+    bodies = dict(known)
+    for function in bodies:
+        known[function] = Effect.DRAWS  # what a body that is not looked at cannot say
+    again = effects_within(block(module), CallEffects(functions, known))
+    assert again & Effect.PRINTS
+    assert again == first | Effect.DRAWS
+    assert set(known) == set(bodies)
