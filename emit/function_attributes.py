@@ -12,8 +12,8 @@ PLAIN = "#4"
 """Runs once and computes little: code as it is written."""
 PART = "#5"
 """Was made a function of its own since the one that it was in is too long."""
-LONG_VECTORS = ' "min-legal-vector-width"="512"'
-"""Behind a group: loops have vectors of 512 bits, which LLVM would split where it prefers shorter ones."""
+LONG_VECTORS = ' "prefer-vector-width"="512"'
+"""Behind a group: vectors of 512 bits where LLVM would choose shorter ones."""
 
 GROUPS = """\
 attributes #0 = { nounwind }

@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from xdsl.dialects import func
@@ -28,6 +29,7 @@ from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.emit.alias import AliasScopes, MetadataTable, RootTable, find_all_roots
 from ulam.emit.errors import EmissionError
 from ulam.emit.function_attributes import GROUPS, HOT, LONG_VECTORS, PART, PLAIN, SMALL
+from ulam.emit.loop_metadata import has_longest_vectors
 from ulam.emit.outlined_code import LONG_MODULE_OPS
 from ulam.emit.target import Vectors
 from ulam.library.records import record
@@ -250,6 +252,9 @@ class FunctionEmitter:
         self.function = function
         self.bound_is_constant = bound_is_constant
         self.contract = module.options.opt_level >= 3
+        self.vectors, self._long_vectors = module.options.vectors, ""
+        if self.contract and self.vectors.lanes < self.vectors.longest and has_longest_vectors(ops):
+            self.vectors, self._long_vectors = replace(self.vectors, lanes=self.vectors.longest), LONG_VECTORS
         self.exact_blocks = module.options.exact_blocks
         self.names: dict[SSAValue, str] = {}
         self.block = "entry"
@@ -273,8 +278,6 @@ class FunctionEmitter:
         """For small buffers of constant size. They must not outlive the function."""
         self.inline_math = False
         """Within a loop worth widening."""
-        self.asks_for_longest = False
-        """A loop asks for the longest vectors, of more bits than LLVM would take."""
         self.serial = False
         """Within a loop marked `serial` (and levels 3, 4): exp and log come from libm."""
         self.scopes = AliasScopes(name, module.roots[name], module.metadata, bound_is_constant)
@@ -426,9 +429,9 @@ class FunctionEmitter:
         if self._computes_little():
             return PLAIN
         if rt.PartAttr.marks(self.function):
-            return PART + LONG_VECTORS * self.asks_for_longest
+            return PART + self._long_vectors
         # what binds data runs once
-        return HOT + LONG_VECTORS * self.asks_for_longest if self.bound_is_constant else SMALL
+        return HOT + self._long_vectors if self.bound_is_constant else SMALL
 
     def _computes_little(self) -> bool:
         """Whether the function runs once, and what it does is not worth the time of LLVM's passes."""

@@ -12,6 +12,7 @@ memory are not masked. Nor are nests, whose inner loops often have two or three 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func, scf
@@ -30,7 +31,9 @@ _MASKING = 1.3
 """Time of a masked iteration of a cheap loop, in that of one without a mask."""
 _ON_ALL = Vectors()
 """Where bits must not depend on the processor."""
-_OF_FUNCTIONS = ("functions", "strip_of_functions")
+_OF_FUNCTIONS = frozenset(("functions", "strip_of_functions"))
+_NOT_LOSING = _OF_FUNCTIONS | {"serial", "cold", "groups"}
+"""Loops that do not lose by the longest vectors, where LLVM would choose shorter ones."""
 _LOOSE = 3
 """From this level on sums may be re-associated."""
 
@@ -45,10 +48,10 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
     hints = [metadata.node('!{!"llvm.loop.unroll.runtime.disable"}')]
     if type(op) is scf.ForOp:
         hints.append(metadata.node('!{!"llvm.loop.mustprogress"}'))
-    given, count = rt.LoopAttr.kind_of(op)
-    kind = "masked_tail" if given == "functions" else given
+    kind, count = rt.LoopAttr.kind_of(op)
+    kind = "masked_tail" if kind == "functions" else kind
     is_loose = e.module.options.opt_level >= _LOOSE
-    vectors = e.module.options.vectors if is_loose else _ON_ALL
+    vectors = e.vectors if is_loose else _ON_ALL
     lanes = vectors.lanes
     if kind == "cold":
         hints.append(metadata.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
@@ -65,14 +68,19 @@ def loop_metadata(e: FunctionEmitter, op: Operation, trips: int | None = None) -
         hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
     elif kind == "interleave":
         hints.append(metadata.node(f'!{{!"llvm.loop.interleave.count", i32 {count}}}'))
-    if given in _OF_FUNCTIONS and lanes < vectors.longest:
-        e.asks_for_longest = True
-        if given == "strip_of_functions":
-            hints.append(metadata.node('!{!"llvm.loop.interleave.count", i32 1}'))
-        hints.append(metadata.node(f'!{{!"llvm.loop.vectorize.width", i32 {vectors.longest}}}'))
     if is_loose and kind != "cold" and trips is not None and not _may_be_unrolled(op, kind, trips, lanes):
         hints.append(metadata.node('!{!"llvm.loop.unroll.disable"}'))
     return f", !llvm.loop !{metadata.distinct(', '.join(f'!{h}' for h in hints))}"
+
+
+def has_longest_vectors(ops: Iterable[Operation]) -> bool:
+    """Whether all loops of a function that may be widened evaluate functions, of its ops.
+
+    LLVM is told of whole functions how long vectors are: of a loop it takes a length as an order, and complains on
+    standard error where it cannot follow.
+    """
+    kinds = {rt.LoopAttr.kind_of(op)[0] for op in ops if type(op) is scf.ForOp}
+    return not kinds.isdisjoint(_OF_FUNCTIONS) and kinds <= _NOT_LOSING
 
 
 def _may_be_unrolled(op: Operation, kind: str, trips: int, lanes: int) -> bool:
