@@ -3,8 +3,8 @@
 `functions`: the body evaluates functions; what is left over after the last full vector is then computed by one more,
 masked, instead of by a scalar loop, which for few elements takes most of the time and whose code takes long to make;
 and vectors are the longest that there are, also where LLVM would take shorter ones, if no loop of the function loses by
-it: those that do little but load and store, since what is stored in other pieces than it is loaded waits for memory. `strip_of_functions`: the
-same in strips of rows, whose loops are long, without masks.
+it: those that do little but load and store, since what is stored in other pieces than it is loaded waits for memory.
+`strip_of_functions`: the same in strips of rows, whose loops are long, without masks.
 In nests, whose inner loops often have two or three iterations, only loops that surely have more, only where the loop
 around cannot be widened, and not below level 3. Loops of a known number of iterations: `emit/loop_metadata.py`, too.
 `serial`: iterations depend on each other, may add to the same element, or the body branches; what runs there is a chain

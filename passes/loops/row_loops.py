@@ -34,8 +34,6 @@ _ACCESSES: dict[type[Operation], int] = {
     rt.FillOp: 0,
     ad.AccumulateOp: 0,
     ad.TakeOp: 0,
-    ad.KeepOp: 0,
-    ad.KeptOp: 0,
 }
 """Memory op → which operand is the buffer."""
 

@@ -181,19 +181,6 @@ def test_what_is_written_has_the_types_that_ops_want(text: str) -> None:
         lower(Compiler(text).program, UNITS["gradient_propto"], 3).module.verify()
 
 
-def test_rows_that_keep_values_for_their_derivatives(tmp_path: Path) -> None:
-    path = tmp_path / "kept.stan"
-    path.write_text(
-        "data { int N; int K; array[N] int y; vector[N] x; } parameters { vector[K - 1] a; vector[K - 1] b; }\n"
-        "model { for (n in 1:N) { vector[K] eta = append_row(0, a + b * x[n]); y[n] ~ categorical_logit(eta); } }\n"
-    )
-    rng = np.random.default_rng(4)
-    data = {"N": 700, "K": 4, "y": rng.integers(1, 5, 700), "x": rng.integers(0, 5, 700).astype(float)}
-    model = assert_same(path, data, rng.normal(size=(2, 6)))
-    (choice,) = unique_rows(model)
-    assert choice.taken and choice.figures["different"] == 20
-
-
 def test_arms_that_keep_values_for_their_derivatives(tmp_path: Path) -> None:
     path = tmp_path / "arms.stan"
     path.write_text(

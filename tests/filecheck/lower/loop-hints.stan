@@ -39,7 +39,7 @@ model {
   for (n in 1:500) {
     vector[3] t;
     for (j in 1:3) {
-      t[j] = log_sum_exp(s + A[, j]);
+      t[j] = log_sum_exp(square(s) + A[, j]);
     }
     s = t;
   }
