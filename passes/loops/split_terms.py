@@ -36,7 +36,8 @@ from ulam.passes.running import TellingPass
 
 _STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
 _SUMS = (arith.AddiOp, arith.SubiOp)
-_MOVED = (rt.LoadOp, scf.IfOp, scf.YieldOp, ad.TargetAddOp)
+_QUICK = frozenset(("exp", "expm1", "log", "log1p", "log1m", "inv_logit", "tanh"))
+"""Functions that take no longer than to read an element at an index of the data once more, and to add to it."""
 
 
 class SplitTerms(TellingPass):
@@ -225,14 +226,25 @@ def _columns(ops: list[Operation] | None, loop: scf.ForOp) -> frozenset[SSAValue
 
 
 def _is_worth(ops: list[Operation], statements: list[Operation]) -> bool:
-    """Whether something costly is in them that nothing else needs."""
+    """Whether something costly is in them that nothing else needs, more so than what both loops would do."""
     own = set(ops)
     costly = [inner for op in ops for inner in ops_within(op) if is_costly_function(inner)]
     for op in ops:
         if op not in statements and any(map(is_costly_function, ops_within(op))):
             if any(_ancestor(use.operation, own) is None for result in op.results for use in result.uses):
                 return False
-    return bool(costly)
+    is_read_twice = any(
+        isinstance(op, rt.LoadOp)
+        and isinstance(op.index.owner, Operation)
+        and any(_ancestor(use.operation, own) is None for use in op.res.uses)
+        for op in ops
+    )
+    return any(not is_read_twice or _name(op) not in _QUICK for op in costly)
+
+
+def _name(op: Operation) -> str:
+    assert isinstance(op, rt.MathOp)
+    return op.function.data
 
 
 def _ancestor(op: Operation, among: set[Operation]) -> Operation | None:
