@@ -54,6 +54,7 @@ INLINE: dict[str, tuple[int, str]] = {
                      "{r} = select i1 {t4}, double 0.0, double {t1}"),
     "log_of_zero": (1, "{r} = fadd double 0xFFF0000000000000, -0.0"),
     "log_given": (2, "{r} = fadd double {1}, -0.0"),
+    "scaled_outcome": (2, "{r} = fdiv double {0}, {1}"),
     "log_of_base": (1, "{r} = call double @ulam.log(double {0})"),
     # 1 where the exponent is 0 or the base 1, whatever the other is, as pow has it
     "power_by_log": (3, "{t0} = fmul double {1}, {2}\n{t1} = fcmp oeq double {1}, 0.0\n"
@@ -102,7 +103,10 @@ RUNTIME: dict[str, int] = {
     "von_mises_normalizer_dkk": 1,
 }
 
-SYNONYMS = {"multiply_log": "lmultiply", "inv_logit_of_bounds": "inv_logit", "binomial_coefficient_log": "lchoose"}
+SYNONYMS = {
+    "multiply_log": "lmultiply", "inv_logit_of_bounds": "inv_logit", "binomial_coefficient_log": "lchoose",
+    "power_of_outcome": "pow",
+}  # fmt: skip
 
 
 def _table() -> dict[str, PrimitiveForm]:

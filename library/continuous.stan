@@ -121,25 +121,21 @@ real normal_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(sigma);
-  if (y == positive_infinity()) return 0;
-  return log_Phi((y - mu) / sigma);
+  return log_Phi(scaled_outcome(y - mu, sigma));
 }
 
 real normal_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(sigma);
-  if (y == negative_infinity()) return 0;
-  return log_Phi((mu - y) / sigma);
+  return log_Phi(scaled_outcome(mu - y, sigma));
 }
 
 real normal_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(sigma);
-  if (y == negative_infinity()) return 0;
-  if (y == positive_infinity()) return 1;
-  return Phi((y - mu) / sigma);
+  return Phi(scaled_outcome(y - mu, sigma));
 }
 
 real std_normal_lcdf(real y) {
@@ -161,55 +157,49 @@ real cauchy_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == positive_infinity()) return 0;
-  return cauchy_log_tail((mu - y) / sigma);
+  return cauchy_log_tail(scaled_outcome(mu - y, sigma));
 }
 
 real cauchy_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  return cauchy_log_tail((y - mu) / sigma);
+  return cauchy_log_tail(scaled_outcome(y - mu, sigma));
 }
 
 real cauchy_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  if (y == positive_infinity()) return 1;
-  return cauchy_tail((mu - y) / sigma);
+  return cauchy_tail(scaled_outcome(mu - y, sigma));
 }
 
 /* Pr(Z > z) for a standard Cauchy Z, without cancellation in the tail. */
 real cauchy_tail(real z) { return atan2(1, z) / pi(); }
 
-real cauchy_log_tail(real z) { return z < 0 ? log1m(cauchy_tail(-z)) : log(cauchy_tail(z)); }
+real cauchy_log_tail(real z) {
+  return z < 0 ? log1m(cauchy_tail(-z)) : z < 1e10 ? log(cauchy_tail(z)) : -log(z) - log_pi();
+}
 
 real double_exponential_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == positive_infinity()) return 0;
-  return laplace_log_probability((y - mu) / sigma);
+  return laplace_log_probability(scaled_outcome(y - mu, sigma));
 }
 
 real double_exponential_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  return laplace_log_probability((mu - y) / sigma);
+  return laplace_log_probability(scaled_outcome(mu - y, sigma));
 }
 
 real double_exponential_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  if (y == positive_infinity()) return 1;
-  return exp(laplace_log_probability((y - mu) / sigma));
+  return exp(laplace_log_probability(scaled_outcome(y - mu, sigma)));
 }
 
 real laplace_log_probability(real z) { return z < 0 ? z - log_two() : log1p(-0.5 * exp(-z)); }
@@ -218,25 +208,21 @@ real logistic_lcdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == positive_infinity()) return 0;
-  return -log1p_exp((mu - y) / sigma);
+  return -log1p_exp(scaled_outcome(mu - y, sigma));
 }
 
 real logistic_lccdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  return -log1p_exp((y - mu) / sigma);
+  return -log1p_exp(scaled_outcome(y - mu, sigma));
 }
 
 real logistic_cdf(real y, real mu, real sigma) {
   require_not_nan(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  if (y == positive_infinity()) return 1;
-  return logistic_probability((y - mu) / sigma);
+  return logistic_probability(scaled_outcome(y - mu, sigma));
 }
 
 /* Its derivative is exact in both tails, which that of inv_logit is in the lower one only. */
@@ -246,41 +232,41 @@ real gumbel_lcdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
-  if (y == positive_infinity()) return 0;
-  return -exp((mu - y) / beta);
+  return -exp(scaled_outcome(mu - y, beta));
 }
 
 real gumbel_lccdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
-  if (y == negative_infinity()) return 0;
-  return gumbel_log_upper_tail((mu - y) / beta);
+  return gumbel_log_upper_tail(scaled_outcome(mu - y, beta));
 }
 
-/* 0 where it has long rounded to that: exp(z) would run over. */
-real gumbel_log_upper_tail(real z) { return z > 40 ? 0 : log1m_exp(-exp(z)); }
+/* 0 where it has long rounded to that: exp(z) would run over; far up the tail exp(z) would run under. */
+real gumbel_log_upper_tail(real z) { return z > 40 ? 0 : z < -40 ? z : log1m_exp(-exp(z)); }
 
 real gumbel_cdf(real y, real mu, real beta) {
   require_not_nan(y);
   require_finite(mu);
   require_positive(beta);
-  if (y == negative_infinity()) return 0;
-  if (y == positive_infinity()) return 1;
-  return exp(-exp((mu - y) / beta));
+  return exp(-exp(fmin(scaled_outcome(mu - y, beta), 700)));
 }
 
 /* Skew normal. */
-real skew_normal_cdf(real y, real xi, real omega, real alpha) { return exp(skew_normal_lcdf(y | xi, omega, alpha)); }
+real skew_normal_cdf(real y, real xi, real omega, real alpha) {
+  require_not_nan(y);
+  require_finite(xi);
+  require_positive(omega);
+  require_finite(alpha);
+  return exp(skew_normal_log_probability(fmax(scaled_outcome(y - xi, omega), -50), alpha));
+}
 
 real skew_normal_lcdf(real y, real xi, real omega, real alpha) {
   require_not_nan(y);
   require_finite(xi);
   require_positive(omega);
   require_finite(alpha);
-  if (y == negative_infinity()) return negative_infinity();
-  if (y == positive_infinity()) return 0;
-  return log_skew_normal((y - xi) / omega, alpha);
+  return skew_normal_log_probability(scaled_outcome(y - xi, omega), alpha);
 }
 
 /* Reflected. */
@@ -289,9 +275,11 @@ real skew_normal_lccdf(real y, real xi, real omega, real alpha) {
   require_finite(xi);
   require_positive(omega);
   require_finite(alpha);
-  if (y == negative_infinity()) return 0;
-  return log_skew_normal((xi - y) / omega, -alpha);
+  return skew_normal_log_probability(scaled_outcome(xi - y, omega), -alpha);
 }
+
+/* From 50 on it has long rounded to 0: nothing runs over there. */
+real skew_normal_log_probability(real z, real alpha) { return log_skew_normal(fmin(z, 50), alpha); }
 
 /* Von Mises, on [-pi, pi] whatever mu is. */
 real von_mises_cdf(real y, real mu, real kappa) { return exp(von_mises_lcdf(y | mu, kappa)); }

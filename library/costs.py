@@ -25,8 +25,8 @@ _NAMES = {
         to_vector
     """,
     FunctionCost.OPERATION: """
-        abs ceil fabs fixed_value_of floor fma fmax fmin is_inf is_nan log_given log_of_zero round square step trunc
-        value_of
+        abs ceil fabs fixed_value_of floor fma fmax fmin is_inf is_nan log_given log_of_zero round scaled_outcome square
+        step trunc value_of
     """,
 }
 

@@ -15,7 +15,12 @@ real gamma_lcdf(real y, real alpha, real beta) {
   require_positive_finite(beta);
   require_nonnegative(y);
   if (y == positive_infinity()) return 0;
-  return log_gamma_p(alpha, beta * y);
+  return log_gamma_p_of_product(alpha, beta, y);
+}
+
+/* log_gamma_p(a, x * y), whose slopes with respect to a factor do not run over where the product is near 0. */
+real log_gamma_p_of_product(real a, real x, real y) {
+  return x * y < 1e-290 ? a * (log(x) + log(y)) - lgamma(a + 1) : log_gamma_p(a, x * y);
 }
 
 real gamma_lccdf(real y, real alpha, real beta) {
@@ -33,7 +38,7 @@ real inv_gamma_cdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return 1;
-  return gamma_q(alpha, beta / y);
+  return gamma_q(alpha, scaled_outcome(beta, y));
 }
 
 real inv_gamma_lcdf(real y, real alpha, real beta) {
@@ -42,7 +47,7 @@ real inv_gamma_lcdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log_gamma_q(alpha, beta / y);
+  return log_gamma_q(alpha, scaled_outcome(beta, y));
 }
 
 real inv_gamma_lccdf(real y, real alpha, real beta) {
@@ -51,7 +56,7 @@ real inv_gamma_lccdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log_gamma_p(alpha, beta / y);
+  return log_gamma_p(alpha, scaled_outcome(beta, y));
 }
 
 /* Chi-square with nu degrees of freedom. */
@@ -82,7 +87,7 @@ real inv_chi_square_cdf(real y, real nu) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return 1;
-  return gamma_q(0.5 * nu, 0.5 / y);
+  return gamma_q(0.5 * nu, scaled_outcome(0.5, y));
 }
 
 real inv_chi_square_lcdf(real y, real nu) {
@@ -90,7 +95,7 @@ real inv_chi_square_lcdf(real y, real nu) {
   require_nonnegative(y);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log_gamma_q(0.5 * nu, 0.5 / y);
+  return log_gamma_q(0.5 * nu, scaled_outcome(0.5, y));
 }
 
 real inv_chi_square_lccdf(real y, real nu) {
@@ -98,7 +103,7 @@ real inv_chi_square_lccdf(real y, real nu) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log_gamma_p(0.5 * nu, 0.5 / y);
+  return log_gamma_p(0.5 * nu, scaled_outcome(0.5, y));
 }
 
 /* Scaled inverse chi-square with nu degrees of freedom and scale sigma. */
@@ -108,7 +113,7 @@ real scaled_inv_chi_square_cdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return 0;
   if (y == positive_infinity()) return 1;
-  return gamma_q(0.5 * nu, 0.5 * nu * square(sigma) / y);
+  return gamma_q(0.5 * nu, scaled_outcome(0.5 * nu * square(sigma), y));
 }
 
 real scaled_inv_chi_square_lcdf(real y, real nu, real sigma) {
@@ -117,7 +122,7 @@ real scaled_inv_chi_square_lcdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log_gamma_q(0.5 * nu, 0.5 * nu * square(sigma) / y);
+  return log_gamma_q(0.5 * nu, scaled_outcome(0.5 * nu * square(sigma), y));
 }
 
 real scaled_inv_chi_square_lccdf(real y, real nu, real sigma) {
@@ -126,7 +131,7 @@ real scaled_inv_chi_square_lccdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log_gamma_p(0.5 * nu, 0.5 * nu * square(sigma) / y);
+  return log_gamma_p(0.5 * nu, scaled_outcome(0.5 * nu * square(sigma), y));
 }
 
 /* Beta. */
@@ -174,9 +179,7 @@ real student_t_cdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  if (y == positive_infinity()) return 1;
-  return student_t_probability((y - mu) / sigma, nu);
+  return student_t_probability(scaled_outcome(y - mu, sigma), nu);
 }
 
 real student_t_lcdf(real y, real nu, real mu, real sigma) {
@@ -184,8 +187,7 @@ real student_t_lcdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == positive_infinity()) return 0;
-  return student_t_log_probability((y - mu) / sigma, nu);
+  return student_t_log_probability(scaled_outcome(y - mu, sigma), nu);
 }
 
 real student_t_lccdf(real y, real nu, real mu, real sigma) {
@@ -193,22 +195,30 @@ real student_t_lccdf(real y, real nu, real mu, real sigma) {
   require_positive_finite(nu);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == negative_infinity()) return 0;
-  return student_t_log_probability((mu - y) / sigma, nu);
+  return student_t_log_probability(scaled_outcome(mu - y, sigma), nu);
 }
 
 /* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative; at 0 by the slope there, as a
  * root has none. */
 real student_t_probability(real t, real nu) {
+  if (t < -1e10 * (1 + nu)) return exp(student_t_log_far_tail(-t, nu));
+  if (t > 1e10 * (1 + nu)) return 1 - exp(student_t_log_far_tail(t, nu));
   return square(t) * (nu + 1) < 1e-17 * nu
          ? 0.5 + t * exp(log_gamma_half_step(0.5 * nu) - log_sqrt_pi() - 0.5 * log(nu))
-         : square(t) < 4
+         : square(t) < 4 && square(t) < 1e8 * nu
          ? 0.5 + (t < 0 ? -0.5 : 0.5) * inc_beta(0.5, 0.5 * nu, square(t) / (nu + square(t)))
          : t < 0 ? 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)))
          : 1 - 0.5 * inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)));
 }
 
+/* log(Pr(T > t)), as a power of t, which the square of t would not reach. */
+real student_t_log_far_tail(real t, real nu) {
+  if (t == positive_infinity()) return negative_infinity();
+  return log_gamma_half_step(0.5 * nu) - log_sqrt_pi() + (0.5 * nu - 1) * log(nu) - nu * log(t);
+}
+
 real student_t_log_probability(real t, real nu) {
+  if (t < -1e10 * (1 + nu)) return student_t_log_far_tail(-t, nu);
   return t > 0 ? log1m(student_t_probability(-t, nu))
          : t > -2 ? log(student_t_probability(t, nu))
          : log_inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)), 1 / (1 + nu / square(t))) - log2();
@@ -371,8 +381,12 @@ real exp_mod_normal_cdf(real y, real mu, real sigma, real lambda) {
   require_positive_finite(lambda);
   if (y == negative_infinity()) return 0;
   if (y == positive_infinity()) return 1;
-  return Phi((y - mu) / sigma) - exp(exp_mod_normal_log_share((y - mu) / sigma, lambda * sigma));
+  return exp_mod_normal_probability(fmin(fmax(scaled_outcome(y - mu, sigma), -50), 1e300), lambda * sigma);
 }
+
+real exp_mod_normal_probability(real z, real v) { return Phi(z) - exp(exp_mod_normal_log_share(z, v)); }
+
+real exp_mod_normal_log_probability(real z, real v) { return log_diff_exp(log_Phi(z), exp_mod_normal_log_share(z, v)); }
 
 real exp_mod_normal_lcdf(real y, real mu, real sigma, real lambda) {
   require_not_nan(y);
@@ -381,7 +395,7 @@ real exp_mod_normal_lcdf(real y, real mu, real sigma, real lambda) {
   require_positive_finite(lambda);
   if (y == negative_infinity()) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log_diff_exp(log_Phi((y - mu) / sigma), exp_mod_normal_log_share((y - mu) / sigma, lambda * sigma));
+  return exp_mod_normal_log_probability(fmin(scaled_outcome(y - mu, sigma), 1e300), lambda * sigma);
 }
 
 real exp_mod_normal_lccdf(real y, real mu, real sigma, real lambda) {
@@ -391,7 +405,7 @@ real exp_mod_normal_lccdf(real y, real mu, real sigma, real lambda) {
   require_positive_finite(lambda);
   if (y == negative_infinity()) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return exp_mod_normal_log_tail((y - mu) / sigma, lambda * sigma);
+  return exp_mod_normal_log_tail(fmax(scaled_outcome(y - mu, sigma), -50), lambda * sigma); /* below, it has long rounded to 0 */
 }
 
 /* Where it is near 0, through the lower tail. */
@@ -408,9 +422,11 @@ real log_one_minus_share(real share, real rest, real u) {
 
 /* Skew double exponential with skewness tau. */
 real skew_double_exponential_cdf(real y, real mu, real sigma, real tau) {
-  if (y == negative_infinity()) return 0;
-  if (y == positive_infinity()) return 1;
-  return exp(skew_double_exponential_lcdf(y | mu, sigma, tau));
+  require_not_nan(y);
+  require_finite(mu);
+  require_positive_finite(sigma);
+  require_probability(tau);
+  return exp(skew_laplace_log_probability(fmax(scaled_outcome(y - mu, sigma), -1e300), tau));
 }
 
 real skew_double_exponential_lcdf(real y, real mu, real sigma, real tau) {
@@ -418,9 +434,7 @@ real skew_double_exponential_lcdf(real y, real mu, real sigma, real tau) {
   require_finite(mu);
   require_positive_finite(sigma);
   require_probability(tau);
-  if (y == positive_infinity()) return 0;
-  return y < mu ? log(tau) - 2 * (1 - tau) * ((mu - y) / sigma)
-         : log_one_minus_share(1 - tau, tau, 2 * tau * ((y - mu) / sigma));
+  return skew_laplace_log_probability(scaled_outcome(y - mu, sigma), tau);
 }
 
 real skew_double_exponential_lccdf(real y, real mu, real sigma, real tau) {
@@ -428,7 +442,14 @@ real skew_double_exponential_lccdf(real y, real mu, real sigma, real tau) {
   require_finite(mu);
   require_positive_finite(sigma);
   require_probability(tau);
-  if (y == negative_infinity()) return 0;
-  return y < mu ? log_one_minus_share(tau, 1 - tau, 2 * (1 - tau) * ((mu - y) / sigma))
-         : log1m(tau) - 2 * tau * ((y - mu) / sigma);
+  return skew_laplace_log_tail(scaled_outcome(y - mu, sigma), tau);
+}
+
+/* Both are 0 long before the bound, beyond which slopes would be infinite. */
+real skew_laplace_log_probability(real z, real tau) {
+  return z < 0 ? log(tau) + 2 * (1 - tau) * z : log_one_minus_share(1 - tau, tau, 2 * tau * fmin(z, 1e300));
+}
+
+real skew_laplace_log_tail(real z, real tau) {
+  return z < 0 ? log_one_minus_share(tau, 1 - tau, 2 * (1 - tau) * fmin(-z, 1e300)) : log1m(tau) - 2 * tau * z;
 }

@@ -120,8 +120,7 @@ real lognormal_lcdf(real y, real mu, real sigma) {
   require_nonnegative(y);
   require_finite(mu);
   require_positive_finite(sigma);
-  if (y == positive_infinity()) return 0;
-  return log_Phi((log(y) - mu) / sigma);
+  return log_Phi(scaled_outcome(log(y) - mu, sigma));
 }
 
 real lognormal_lccdf(real y, real mu, real sigma) {
@@ -129,7 +128,7 @@ real lognormal_lccdf(real y, real mu, real sigma) {
   require_finite(mu);
   require_positive_finite(sigma);
   if (y == 0) return 0;
-  return log_Phi((mu - log(y)) / sigma);
+  return log_Phi(scaled_outcome(mu - log(y), sigma));
 }
 
 real lognormal_cdf(real y, real mu, real sigma) {
@@ -137,15 +136,20 @@ real lognormal_cdf(real y, real mu, real sigma) {
   require_finite(mu);
   require_positive_finite(sigma);
   if (y == 0) return 0;
-  if (y == positive_infinity()) return 1;
-  return Phi((log(y) - mu) / sigma);
+  return Phi(scaled_outcome(log(y) - mu, sigma));
 }
+
+/* The outcome of a function that is constant long before the largest number. */
+real finite_outcome(real y) { return fmin(y, 1.7976931348623157e308); }
 
 real exponential_lcdf(real y, real beta) {
   require_nonnegative(y);
   require_positive_finite(beta);
-  if (y == positive_infinity()) return 0;
-  return log1m_exp(-beta * y);
+  return log_exponential_probability(finite_outcome(y), beta);
+}
+
+real log_exponential_probability(real y, real beta) {
+  return beta * y < 1e-290 ? log(beta) + log(y) : log1m_exp(-beta * y);
 }
 
 real exponential_lccdf(real y, real beta) {
@@ -157,16 +161,20 @@ real exponential_lccdf(real y, real beta) {
 real exponential_cdf(real y, real beta) {
   require_nonnegative(y);
   require_positive_finite(beta);
-  if (y == positive_infinity()) return 1;
-  return -expm1(-beta * y);
+  return -expm1(-beta * finite_outcome(y));
 }
 
 real weibull_lcdf(real y, real alpha, real sigma) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
-  if (y == positive_infinity()) return 0;
-  return log1m_exp(-pow(y / sigma, alpha));
+  return log_weibull_probability(y, sigma, alpha);
+}
+
+/* log(1 - exp(-(y / sigma)^alpha)), also where the power runs under. */
+real log_weibull_probability(real y, real sigma, real alpha) {
+  real power = power_of_outcome(scaled_outcome(y, sigma), alpha);
+  return power < 1e-290 ? alpha * (log(y) - log(sigma)) : log1m_exp(-power);
 }
 
 real weibull_lccdf(real y, real alpha, real sigma) {
@@ -180,8 +188,7 @@ real weibull_cdf(real y, real alpha, real sigma) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
-  if (y == positive_infinity()) return 1;
-  return -expm1(-pow(y / sigma, alpha));
+  return -expm1(-power_of_outcome(scaled_outcome(y, sigma), alpha));
 }
 
 real frechet_lcdf(real y, real alpha, real sigma) {
@@ -189,14 +196,14 @@ real frechet_lcdf(real y, real alpha, real sigma) {
   require_positive_finite(alpha);
   require_positive_finite(sigma);
   if (y == positive_infinity()) return 0;
-  return -pow(sigma / y, alpha);
+  return -power_of_outcome(scaled_outcome(sigma, y), alpha);
 }
 
 real frechet_lccdf(real y, real alpha, real sigma) {
   require_positive(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
-  return log1m_exp(-pow(sigma / y, alpha));
+  return log_weibull_probability(sigma, y, alpha);
 }
 
 real frechet_cdf(real y, real alpha, real sigma) {
@@ -204,14 +211,18 @@ real frechet_cdf(real y, real alpha, real sigma) {
   require_positive_finite(alpha);
   require_positive_finite(sigma);
   if (y == positive_infinity()) return 1;
-  return exp(-pow(sigma / y, alpha));
+  return exp(-power_of_outcome(scaled_outcome(sigma, y), alpha));
 }
 
 real rayleigh_lcdf(real y, real sigma) {
   require_positive(sigma);
   require_nonnegative(y);
-  if (y == positive_infinity()) return 0;
-  return log1m_exp(-0.5 * square(y / sigma));
+  return log_rayleigh_probability(y, sigma);
+}
+
+real log_rayleigh_probability(real y, real sigma) {
+  real z = fmin(scaled_outcome(y, sigma), 1e150);
+  return z < 1e-145 ? 2 * (log(y) - log(sigma)) - log_two() : log1m_exp(-0.5 * square(z));
 }
 
 real rayleigh_lccdf(real y, real sigma) {
@@ -223,8 +234,7 @@ real rayleigh_lccdf(real y, real sigma) {
 real rayleigh_cdf(real y, real sigma) {
   require_positive(sigma);
   require_nonnegative(y);
-  if (y == positive_infinity()) return 1;
-  return -expm1(-0.5 * square(y / sigma));
+  return -expm1(-0.5 * square(fmin(scaled_outcome(y, sigma), 1e150)));
 }
 
 real loglogistic_cdf(real y, real alpha, real beta) {
@@ -238,13 +248,24 @@ real loglogistic_cdf(real y, real alpha, real beta) {
 /* From the odds, or where these exceed 1 from their inverse. */
 real loglogistic_probability(real odds, int below) { return below ? odds / (1 + odds) : 1 / (1 + odds); }
 
+/* log(x / y) and log1p(x / y), also where the quotient runs under or over. */
+real log_ratio(real x, real y) {
+  real ratio = x / y;
+  return ratio < 1e-290 ? log(x) - log(y) : log(ratio);
+}
+
+real log1p_ratio(real x, real y) {
+  real ratio = scaled_outcome(x, y);
+  return ratio > 1e290 ? log(x) - log(y) : log1p(ratio);
+}
+
 real pareto_lcdf(real y, real y_min, real alpha) {
   require_nonnegative(y);
   require_positive_finite(y_min);
   require_positive_finite(alpha);
   if (y < y_min) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log1m_exp(alpha * log(y_min / y));
+  return log1m_exp(alpha * log_ratio(y_min, y));
 }
 
 real pareto_lccdf(real y, real y_min, real alpha) {
@@ -252,7 +273,7 @@ real pareto_lccdf(real y, real y_min, real alpha) {
   require_positive_finite(y_min);
   require_positive_finite(alpha);
   if (y < y_min) return 0;
-  return alpha * log(y_min / y);
+  return alpha * log_ratio(y_min, y);
 }
 
 real pareto_cdf(real y, real y_min, real alpha) {
@@ -261,7 +282,7 @@ real pareto_cdf(real y, real y_min, real alpha) {
   require_positive_finite(alpha);
   if (y < y_min) return 0;
   if (y == positive_infinity()) return 1;
-  return -expm1(alpha * log(y_min / y));
+  return -expm1(alpha * log_ratio(y_min, y));
 }
 
 real pareto_type_2_lcdf(real y, real mu, real lambda, real alpha) {
@@ -270,7 +291,7 @@ real pareto_type_2_lcdf(real y, real mu, real lambda, real alpha) {
   require_positive_finite(lambda);
   require_positive_finite(alpha);
   if (y == positive_infinity()) return 0;
-  return log1m_exp(-alpha * log1p((y - mu) / lambda));
+  return log1m_exp(-alpha * log1p_ratio(y - mu, lambda));
 }
 
 real pareto_type_2_lccdf(real y, real mu, real lambda, real alpha) {
@@ -278,7 +299,7 @@ real pareto_type_2_lccdf(real y, real mu, real lambda, real alpha) {
   require_nonnegative(y);
   require_positive_finite(lambda);
   require_positive_finite(alpha);
-  return -alpha * log1p((y - mu) / lambda);
+  return -alpha * log1p_ratio(y - mu, lambda);
 }
 
 real pareto_type_2_cdf(real y, real mu, real lambda, real alpha) {
@@ -287,5 +308,5 @@ real pareto_type_2_cdf(real y, real mu, real lambda, real alpha) {
   require_positive_finite(lambda);
   require_positive_finite(alpha);
   if (y == positive_infinity()) return 1;
-  return -expm1(-alpha * log1p((y - mu) / lambda));
+  return -expm1(-alpha * log1p_ratio(y - mu, lambda));
 }

@@ -206,6 +206,7 @@ double ulam_log_gamma_q_dx(double a, double x) {
   if (isnan(a) || isnan(x) || a <= 0 || x < 0 || isinf(a)) return NAN;
   if (x == 0) return a < 1 ? -INFINITY : a == 1 ? -1 : 0;
   if (isinf(x)) return -1;
+  if (x < 1e-290) return -exp((a - 1) * log(x) - special_lgamma(a)); /* a / x may be infinite */
   if (x < a + 1 || (x < 1.1 && a < 1)) return -gamma_factor(a, x) * (a / x) / ulam_gamma_q(a, x);
   return -1 / (x * gamma_q_quotient(a, x));
 }

@@ -44,7 +44,7 @@ static double skew_tail_integrand(double d, const double *h_and_a) {
 /* log Pr(Z <= z) for z <= 0 and a shape a >= 0: what is beyond a of Owen's integral. Where nothing cancels, T itself. */
 static double log_thin_tail(double z, double a) {
   double h = -z, k = a * h;
-  if (k * h > 1e100) return -0.5 * k * k; /* nothing else has a digit */
+  if (k * h > 1e100) return -0.5 * h * h - 0.5 * k * k; /* nothing else has a digit */
   if (h * fmax(1, a) < 1) {
     if (a <= 1) return log(upper_tail(h) - 2 * exp(-0.5 * h * h) * owens_t_scaled(h, a));
     return log(2 * exp(-0.5 * k * k) * owens_t_scaled(k, 1 / a) - upper_tail(k) * erf(h * sqrt_half));
@@ -57,7 +57,7 @@ static double log_thin_tail(double z, double a) {
 
 /* The same for any shape: of opposite shapes the tails sum up to twice the normal's. */
 static double log_lower_tail(double z, double a) {
-  if (isinf(z)) return -INFINITY;
+  if (z < -1e154) return -INFINITY; /* its square is */
   if (a >= 0) return log_thin_tail(z, a);
   double normal = ulam_log_Phi(z);
   return normal + log(2 - exp(log_thin_tail(z, -a) - normal));

@@ -113,8 +113,10 @@ static number log_gamma_p_da(number a, double x) {
   if (x == 0) return -INFINITY;
   if (isinf(x)) return 0;
   if (x < value_of(a) + 1) return log_gamma_p_da_series(a, x);
+  double above = ulam_gamma_q(value_of(a), x);
+  if (above == 0) return 0;
   number slope = log_gamma_q_da_fraction(a, x);
-  return -odds(ulam_gamma_q(value_of(a), x), ulam_gamma_p(value_of(a), x), direction(a) * slope) * slope;
+  return -odds(above, ulam_gamma_p(value_of(a), x), direction(a) * slope) * slope;
 }
 
 static number log_gamma_q_da(number a, double x) {
@@ -122,8 +124,10 @@ static number log_gamma_q_da(number a, double x) {
   if (x == 0) return 0;
   if (isinf(x)) return INFINITY;
   if (x >= value_of(a) + 1) return log_gamma_q_da_fraction(a, x);
+  double below = ulam_gamma_p(value_of(a), x);
+  if (below == 0) return 0;
   number slope = log_gamma_p_da_series(a, x);
-  return -odds(ulam_gamma_p(value_of(a), x), ulam_gamma_q(value_of(a), x), direction(a) * slope) * slope;
+  return -odds(below, ulam_gamma_q(value_of(a), x), direction(a) * slope) * slope;
 }
 
 /* A number and its derivatives by a and b. */

@@ -156,6 +156,7 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
     "pow": [(0.4, 2.5), (1.7, -1.5), (3.0, 0.5), (2.0, 3.0), (-1.5, 2.0)],
     "log_of_base": [(x,) for x in POSITIVE],
     "log_given": [(0.4, -0.9)],
+    "power_of_outcome": [(0.4, 2.5), (1.7, 0.5), (3.0, 1.0)],
     "power_by_log": [(0.4, 2.5, -0.9), (1.7, -1.5, 0.6), (3.0, 0.5, 1.2)],
     "fma": [(0.4, -2.0, 1.1)],
     "lmultiply": [(0.4, 2.0), (3.0, 0.2)],
@@ -183,7 +184,8 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
     **{f"log_von_mises{n}": [(-3.0, 0.4, 0.7), (-1.5, 3.5, 12.5), (0.5, 2.5, 3.0)] for n in ("", "_dk")},
     **{f"von_mises_normalizer{n}": [(0.4,), (12.5,)] for n in ("", "_dk")},
     **{f"arith.{n}": [(-1.5, 2.0), (2.0, 0.7)] for n in ("addf", "subf", "mulf", "divf")},
-    **{n: [(-1.5, 2.0), (2.0, 0.7)] for n in ("hypot", "atan2", "log_sum_exp", "fmin", "fmax", "fdim", "fmod")},
+    **{n: [(-1.5, 2.0), (2.0, 0.7)]
+       for n in ("scaled_outcome", "hypot", "atan2", "log_sum_exp", "fmin", "fmax", "fdim", "fmod")},
 }  # fmt: skip
 
 
@@ -281,7 +283,9 @@ def _functions() -> dict[str, Callable[..., float]]:
         "square": lambda x: x * x, "inv": lambda x: 1 / x, "inv_sqrt": lambda x: 1 / m.sqrt(x),
         "inv_square": lambda x: 1 / (x * x), "fma": lambda x, y, z: x * y + z, "abs": abs, "round": m.floor,
         "step": lambda x: float(x >= 0), "fmin": min, "fmax": max, "fdim": lambda x, y: max(x - y, 0.0),
-        "tgamma": m.gamma, "log_of_base": m.log, "power_by_log": lambda x, y, log_x: m.exp(y * log_x),
+        "tgamma": m.gamma, "log_of_base": m.log,
+        "power_by_log": lambda x, y, log_x: m.exp(y * log_x), "power_of_outcome": m.pow,
+        "scaled_outcome": lambda x, y: x / y,
     }  # fmt: skip
     found |= {n: functools.partial(_of_runtime, n) for n, form in PRIMITIVES.items() if form.kind == "runtime"}
     return found
