@@ -534,6 +534,7 @@ model {
     assert {(choice.layout, choice.line) for choice in model.layout_choices() if choice.taken} == {
         ("reduced rows", 4),
         ("sparse columns", 5),
+        ("unique rows", 5),
     }
     point = rng.normal(size=model.param_unc_num()) * 0.3
     profile = sample_lines(model, point, seconds=0.4)
