@@ -35,6 +35,51 @@ ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
 """The same behind reverse mode: loops over rows have their derivatives then."""
 
 
+_SCALARS = "unroll-small{function=evaluate},fold"
+_BEFORE_DATA = (
+    'if-changed{passes="lazy-comparisons" then="simplify"}',
+    'if-changed{passes="loops-from-zero" then="fold,cse,dce"}',
+    'if-changed{passes="loops-from-guards,carry-elements" then="cse,dce"}',
+    "share-kernels",
+    f'if-changed{{passes="inline-kernels" then="{_SCALARS},{_SCALARS},forward-stores{{function=evaluate}},cse,dce"}}',
+    "logs-of-transforms",
+)
+"""Of density units at levels 3 and 4, as the two that follow: before what data alone decide moves to `bind`."""
+
+
+def _before_fusion(layouts: bool) -> tuple[str, ...]:
+    """While statements have loops of their own."""
+    then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
+    return (
+        'if-changed{passes="normal-terms{function=evaluate}" then="dce"}',
+        "powers-to-exponentials{function=evaluate}",
+        'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
+        'if-changed{passes="sums-to-target" then="cse,dce"}',
+        *((LINEAR_LAYOUTS.format("{early=true}"),) if layouts else ()),
+        'if-changed{passes="terms-at-stores,private-rows" then="fold,cse,dce"}',
+        f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}',
+        "dead-stores",
+    )
+
+
+def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
+    """When rows stand in one loop, before they get their derivatives."""
+    inner = "unroll-small{function=evaluate most=8 inner=true}"
+    then = f"dce,{inner},fold,forward-stores{{function=evaluate}},cse,dce"
+    return (
+        'if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}',
+        'if-changed{passes="carry-stores{function=evaluate},cancel-inverses{function=evaluate}" then="dce"}',
+        'if-changed{passes="distribute-loops{function=evaluate}" then="cse,dce"}',
+        'if-changed{passes="scaled-log-sums{function=evaluate}" then="fold,cse,dce,licm,dce"}',
+        f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}',
+        # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
+        *("logs-of-transforms", "dce"),
+        *((LINEAR_LAYOUTS.format(""),) if layouts else ()),
+        *(EQUAL_DESIGNS if layouts and not hessian else ()),
+        *(("sparse-designs",) if layouts else ()),
+    )
+
+
 def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> str:
     """The passes that follow `convert-stan-to-loops{unit=...}`, in order.
 
@@ -44,51 +89,22 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     may_reassociate = opt_level >= REASSOCIATING_LEVEL
     reassociate = "{reassociate=true}" if may_reassociate else ""
     hints = "{nests=true scatters=true}" if may_reassociate else ""
-    passes = ["simplify"]
-    if unit.hot and may_reassociate:
-        passes.append('if-changed{passes="lazy-comparisons" then="simplify"}')
-        passes.append('if-changed{passes="loops-from-zero" then="fold,cse,dce"}')
-        passes.append('if-changed{passes="loops-from-guards,carry-elements" then="cse,dce"}')
-        unroll = "unroll-small{function=evaluate},fold"
-        then = f"{unroll},{unroll},forward-stores{{function=evaluate}},cse,dce"
-        passes += ["share-kernels", f'if-changed{{passes="inline-kernels" then="{then}"}}', "logs-of-transforms"]
+    is_loose = unit.hot and may_reassociate
+    passes = ["simplify", *(_BEFORE_DATA if is_loose else ())]
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:
-        passes.append(f"lighten-loops{reassociate}")
-        if may_reassociate:
-            passes.append('if-changed{passes="normal-terms{function=evaluate}" then="dce"}')
-            passes.append("powers-to-exponentials{function=evaluate}")
-            passes.append('if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}')
-            passes.append('if-changed{passes="sums-to-target" then="cse,dce"}')
-            passes += [LINEAR_LAYOUTS.format("{early=true}")] if layouts else []
-            passes.append('if-changed{passes="terms-at-stores,private-rows" then="fold,cse,dce"}')
-            then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
-            passes.append(f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}')
-            passes.append("dead-stores")
+        passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_loose else ())]
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
-        if may_reassociate:
-            passes.append('if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}')
-            inverses = "carry-stores{function=evaluate},cancel-inverses{function=evaluate}"
-            passes.append(f'if-changed{{passes="{inverses}" then="dce"}}')
-            passes.append('if-changed{passes="distribute-loops{function=evaluate}" then="cse,dce"}')
-            passes.append('if-changed{passes="scaled-log-sums{function=evaluate}" then="fold,cse,dce,licm,dce"}')
-            unroll = "unroll-small{function=evaluate most=8 inner=true}"
-            then = f"dce,{unroll},fold,forward-stores{{function=evaluate}},cse,dce"
-            passes.append(f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}')
-            # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
-            passes += ["logs-of-transforms", "dce"]
-            passes += [LINEAR_LAYOUTS.format("")] if layouts else []
-            passes += EQUAL_DESIGNS if layouts and not unit.hessian else ()
-            passes += ["sparse-designs"] if layouts else []
+        passes += _behind_fusion(layouts, unit.hessian) if is_loose else ()
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")
     if unit.gradient:
         passes += ["cse", f"fuse-loops{reassociate}"]
-    if layouts and unit.hot and unit.gradient and may_reassociate and not unit.hessian:
+    if layouts and is_loose and unit.gradient and not unit.hessian:
         passes.append('if-changed{passes="sort-rows" then="dce"}')
-    if unit.hot and may_reassociate and not unit.hessian:
+    if is_loose and not unit.hessian:
         passes.append('if-changed{passes="sum-arms" then="cse"}')
         passes += ROW_LAYOUTS if layouts else ()
         passes.append('if-changed{passes="unswitch-loops" then="fold,cse,dce"}')
