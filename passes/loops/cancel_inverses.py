@@ -11,8 +11,8 @@ that of x; it was 0 times infinity.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import f64
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ulam.dialects import rt
@@ -20,37 +20,27 @@ from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
-from ulam.passes.loops.effects import functions
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.squares import pair_up, squares_of
-from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.loops.value_ranges import ValueRanges
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, rebuild, replace_uses
-from ulam.passes.running import TellingPass
 
 
 @record(frozen=True)
-class CancelInverses(TellingPass):
+class CancelInverses(FunctionPass):
     """Cancels squares and logarithms of square roots, of all functions or of the one that is named."""
 
     name = "cancel-inverses"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
-
-
-def run_on(op: Operation) -> bool:
-    """Cancels in every function at or below `op`; whether there was anything."""
-    changed = False
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        changed = False
         roots = [op for op in ops_within(function) if isinstance(op, rt.MathOp) and op.function.data == "sqrt"]
         if roots:
             ranges = ValueRanges(function)
             for found in roots:
                 changed = _cancel(found, ranges) or changed
-    return changed
+        return changed
 
 
 def _cancel(root: rt.MathOp, ranges: ValueRanges) -> bool:

@@ -15,8 +15,8 @@ with the iteration; and loads there that nothing before them in the body keeps f
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
@@ -25,32 +25,23 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses
-from ulam.passes.loops.effects import Effect, effect_within, functions, is_speculatable, may_overlap, viewed
+from ulam.passes.loops.effects import Effect, effect_within, is_speculatable, may_overlap, viewed
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.squares import pair_up, squares_of
-from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, rebuild, replace_uses
-from ulam.passes.running import TellingPass
 
 
 @record(frozen=True)
-class CarryStores(TellingPass):
+class CarryStores(FunctionPass):
     """Carries what an iteration stores to the next one, of all functions or of the one that is named."""
 
     name = "carry-stores"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
-
-
-def run_on(op: Operation) -> bool:
-    """Carries stores in every loop at or below `op`; whether there was one."""
-    changed = False
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        changed = False
         for loop in [inner for inner in ops_within(function) if type(inner) is scf.ForOp]:
             changed = _carry(loop) or changed
-    return changed
+        return changed
 
 
 def _carry(loop: scf.ForOp) -> bool:

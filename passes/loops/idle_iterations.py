@@ -9,38 +9,29 @@ moved away.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
-from ulam.passes.loops.effects import PURE, functions
+from ulam.passes.loops.effects import PURE
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.op_writer import OpWriter, integer
-from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.remarks import remark_on
-from ulam.passes.running import TellingPass
 
 
 @record(frozen=True)
-class IdleIterations(TellingPass):
+class IdleIterations(FunctionPass):
     """Runs loops once whose iterations all do the same, in all functions or in the one that is named."""
 
     name = "idle-iterations"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
-
-
-def run_on(op: Operation) -> bool:
-    """Rewrites loops in every function at or below `op`; whether there was anything."""
-    changed = False
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        changed = False
         for loop in ops_within(function):
             if isinstance(loop, scf.ForOp) and _is_idle(loop):
                 remark_on(IdleIterations.name, loop, "it runs once: all iterations do the same", done=True)
@@ -48,7 +39,7 @@ def run_on(op: Operation) -> bool:
                 second = write.put(integer(arith.AddiOp, loop.lb, write.whole(1)))
                 loop.operands[1] = write.put(integer(arith.MinSIOp, loop.ub, second))
                 changed = True
-    return changed
+        return changed
 
 
 def _is_idle(loop: scf.ForOp) -> bool:

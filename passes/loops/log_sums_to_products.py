@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
@@ -32,44 +32,34 @@ from ulam.passes.loops.effects import (
     BOUND,
     UNKNOWN,
     Root,
-    functions,
     root,
     written_roots,
     written_roots_within,
 )
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.log_sums import LogSum, log_sum
 from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.second_loops import RANGE_BITS, is_sink, repeatable, roots_of, split
-from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.loops.value_ranges import ValueRanges
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import copies, rebuild
-from ulam.passes.running import TellingPass
 
 _CONSTANT_BITS = 120.0
 """What a constant factor may be away from 1, in powers of 2."""
 
 
 @record(frozen=True)
-class LogSumsToProducts(TellingPass):
+class LogSumsToProducts(FunctionPass):
     """Takes one logarithm of a sum of products, of all functions or of the one that is named."""
 
     name = "log-sums-to-products"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
-
-
-def run_on(op: Operation) -> bool:
-    """Rewrites in every function at or below `op`; whether there was anything."""
-    changed = False
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        changed = False
         found = [sum_ for op in ops_within(function) if (sum_ := log_sum(op)) is not None]
         if found:
             changed = _Rewriting(function).run(found) or changed
-    return changed
+        return changed
 
 
 # ---------------------------------------------------------------- what values are the logarithms of

@@ -14,22 +14,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
-from ulam.passes.loops.effects import functions, is_speculatable
+from ulam.passes.loops.effects import is_speculatable
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.tables import is_costly_function
-from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.loops.value_ranges import ValueRanges
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.running import TellingPass
 
 _LOOPS = (scf.ForOp, scf.WhileOp)
 _LOGS = ("log", "log1m")
@@ -38,28 +37,20 @@ _MOST = 12
 
 
 @record(frozen=True)
-class LogsOfChoices(TellingPass):
+class LogsOfChoices(FunctionPass):
     """Makes logarithms of choices of choices between logarithms, of all functions or of the one that is named."""
 
     name = "logs-of-choices"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
-
-
-def run_on(op: Operation) -> bool:
-    """Rewrites in every function at or below `op`; whether there was anything."""
-    changed = False
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        changed = False
         choices = [op for op in ops_within(function) if isinstance(op, scf.IfOp | arith.SelectOp)]
         ranges = ValueRanges(function)
         for choice in choices:
             if enclosing(choice, _LOOPS) is not None and _rewrite(choice, ranges):
                 remark(LogsOfChoices.name, choice.location, "choice", "one function of chosen arguments", done=True)
                 changed = True
-    return changed
+        return changed
 
 
 class _Arms(NamedTuple):

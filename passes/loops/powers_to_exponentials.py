@@ -12,8 +12,7 @@ Only where the base cannot be negative (`value_ranges`), and where the exponent 
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import func, scf
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
@@ -21,36 +20,26 @@ from ulam.dialects.scalar_ops import known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.effects import functions
-from ulam.passes.loops.unit_modules import named_function
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.value_ranges import ValueRanges
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.running import TellingPass
 
 _LOOPS = (scf.ForOp, scf.WhileOp)
 
 
 @record(frozen=True)
-class PowersToExponentials(TellingPass):
+class PowersToExponentials(FunctionPass):
     """Makes exponentials of powers whose base a loop does not change, of all functions or of the one that is named."""
 
     name = "powers-to-exponentials"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
-
-
-def run_on(op: Operation) -> bool:
-    """Rewrites the powers of every function at or below `op`; whether there were any."""
-    changed = False
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        changed = False
         powers = [op for op in ops_within(function) if isinstance(op, rt.MathOp) and op.function.data == "pow"]
         if powers:
             changed = _Powers(ValueRanges(function)).rewrite(powers) or changed
-    return changed
+        return changed
 
 
 class _Powers:

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeGuard
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i64
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
@@ -46,37 +46,27 @@ from ulam.passes.loops.effects import (
     Effect,
     Root,
     effect_within,
-    functions,
     root,
     viewed,
     written_roots_within,
 )
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.log_sums import LogSum, log_sum
 from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.scaled_numbers import PRODUCT_BITS, Scaled, ScaledWriter
 from ulam.passes.loops.scaled_tables import tabulated
-from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import copies, discard, replace_uses
-from ulam.passes.running import TellingPass
 
 
 @record(frozen=True)
-class ScaledLogSums(TellingPass):
+class ScaledLogSums(FunctionPass):
     """Keeps what log_sum_exp makes of itself as numbers with exponents, of all functions or the one that is named."""
 
     name = "scaled-log-sums"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(named_function(module, self.function, self.name))
-
-
-def run_on(op: Operation) -> bool:
-    """Rewrites in every function at or below `op`; whether there was anything."""
-    changed = False
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        changed = False
         sums = {found.op: found for inner in ops_within(function) if (found := _sum_at(inner)) is not None}
         if sums:
             memory = _Memory(function, sums)
@@ -87,7 +77,7 @@ def run_on(op: Operation) -> bool:
                 if memory.is_handed_on(found):
                     message = "elements are in memory that a loop hands on, or that more than loads and stores touch"
                     remark(ScaledLogSums.name, found.op.location, "log_sum_exp", message, done=False)
-    return changed
+        return changed
 
 
 def _sum_at(op: Operation) -> LogSum | None:
