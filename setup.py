@@ -55,8 +55,8 @@ ARCHIVE = "ulam"
 STANDALONE = [
     str(Path("runtime/c", name))
     for name in (
-        "arena.c", "context.c", "context_pool.c", "external.c", "interrupts.c", "line_sampler.c", "print.c",
-        "profile.c", "trace.c", "trace_contents.c", "trace_draws.c",
+        "arena.c", "context.c", "context_pool.c", "external.c", "interrupts.c", "interrupts_none.c", "line_sampler.c",
+        "print.c", "profile.c", "trace.c", "trace_contents.c", "trace_draws.c",
     )
 ]  # fmt: skip
 """Sources that are compiled once more for the archive: a library without Python leaves signals to its host, and takes

@@ -2,9 +2,13 @@
 
     python benchmarks/against_stan.py --posteriordb DIR --build-cache DIR [--httpstan DIR] [--only NAME]
         [--target x86-64-v3] [--table] [--results FILE] [--json FILE]
+    python benchmarks/against_stan.py --rstanarm CHECKOUTS --build-cache DIR ...
 
 One machine, one run: both sides by turns, as `gradient_turns.py` says. The log density is without constants and with
 the Jacobian.
+
+With `--rstanarm` the posteriors are large programs (`rstanarm.py`), from a bare repository
+`CHECKOUTS/stan-dev+rstanarm/repo`.
 
 `--target x86-64-v3` is as on a processor with AVX2 and without AVX-512, on both sides: g++ has it as `-march`, ulam in
 `ULAM_TARGET_CPU`. With `--results` a run that was stopped goes on.
@@ -19,6 +23,7 @@ import math
 import os
 import statistics
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -42,6 +47,8 @@ from gradient_turns import (
     time_sides,
 )  # fmt: skip
 from posteriordb import Posterior, posteriors
+from public_sources import Repositories
+from rstanarm import rstanarm_posteriors
 from stan_reference import BuildError, ReferenceBuilder, find_httpstan
 
 NAMED_BELOW = 1.3
@@ -209,9 +216,19 @@ def summary(results: list[Measurement]) -> str:
     )
 
 
+def all_posteriors(arguments: argparse.Namespace) -> Iterator[Posterior]:
+    """Those of posteriordb, or of rstanarm."""
+    if arguments.posteriordb is not None:
+        return posteriors(arguments.posteriordb)
+    folder = arguments.build_cache.resolve() / "rstanarm"
+    return rstanarm_posteriors(Repositories(arguments.rstanarm, folder / "extracted"), folder)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--posteriordb", type=Path, required=True, help="checkout of posteriordb")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--posteriordb", type=Path, help="checkout of posteriordb")
+    source.add_argument("--rstanarm", type=Path, help="folder with a bare repository of rstanarm")
     parser.add_argument("--httpstan", type=Path, help="folder of the package httpstan, or of an environment with it")
     parser.add_argument("--build-cache", type=Path, required=True, help="reference models are kept here")
     parser.add_argument("--only", action="append", default=[], help="posteriors whose name contains this")
@@ -235,7 +252,7 @@ def main() -> int:
     table = names_of_table() if arguments.table else None
     chosen = [
         posterior
-        for posterior in posteriors(arguments.posteriordb)
+        for posterior in all_posteriors(arguments)
         if (not arguments.only or any(text in posterior.name for text in arguments.only))
         and (table is None or posterior.name in table)
     ]

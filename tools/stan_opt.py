@@ -169,13 +169,8 @@ def _main(argv: Sequence[str] | None) -> int:
         return _usage("standard input can be read once, and both the input and --data are -")
     if wrong := _wrong_output(arguments):
         return wrong
-    try:
-        content = sys.stdin.read() if is_stdin else _read(arguments.input)
-        if arguments.data == STANDARD_STREAM:
-            arguments.data = NamedText(sys.stdin.read(), "<stdin>")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        tell("error", f"cannot read '{arguments.input}': {reason}", "stan-opt")
+    content = _content(arguments)
+    if content is None:
         return EXIT_FAILURE
     given = arguments.input_format
     is_stan = given == "stan" or (given is None and arguments.input.endswith(".stan"))
@@ -193,6 +188,19 @@ def _main(argv: Sequence[str] | None) -> int:
     if arguments.verify_diagnostics:
         return _verify_diagnostics(run, pieces)
     return _print_pieces(run, pieces)
+
+
+def _content(arguments: argparse.Namespace) -> str | None:
+    """The text of the input; data from standard input are read, too. None, which is told, if it cannot be read."""
+    try:
+        content = sys.stdin.read() if arguments.input == STANDARD_STREAM else _read(arguments.input)
+        if arguments.data == STANDARD_STREAM:
+            arguments.data = NamedText(sys.stdin.read(), "<stdin>")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        tell("error", f"cannot read '{arguments.input}': {reason}", "stan-opt")
+        return None
+    return content
 
 
 def _choose_passes(arguments: argparse.Namespace) -> str:

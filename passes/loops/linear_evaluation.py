@@ -58,33 +58,13 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
         scale = copier.value(value, {}, write)
         conditions += [write.compare("ogt", scale, 1 / _LARGEST_SCALE), write.compare("olt", scale, _LARGEST_SCALE)]
     ok = write.both(conditions)
-    then, otherwise = Block(), Block()
-    gives = [result for nest in nests for result in nest.results]
-    branch = scf.IfOp.create(
-        operands=[ok],
-        result_types=[result.type for result in gives],
-        regions=[Region(then), Region(otherwise)],
-        location=loop.location,
-    )
-    write.before(branch)
-    tests = [test for fill in statement.fills for test in tests_of(fill) or []]
-    for test in tests:
-        if is_behind(loop, test):
-            test.detach()
-            write.before(test)
-    for result, new in zip(gives, branch.results, strict=True):
-        replace_uses(result, new)
-    loop.detach()
-    otherwise.add_ops([loop, scf.YieldOp.create(operands=gives)])
-    for fill in statement.fills:
-        _move_fill(fill, loop)
+    end = scf.YieldOp.create()
+    _branch_around(statement, ok, end, write)
     if not any(square.columns.own or square.columns.chosen for square in statement.squares):
         # rows are reduced, or few of them are kept as they are, unless numbers are not finite
         for op in ops_within(loop):
             if isinstance(op, scf.ForOp):
                 rt.LoopAttr.of_kind("cold").put(op)
-    end = scf.YieldOp.create()
-    then.add_op(end)
     inside = OpWriter(end)
     sums = {into: inside.put(rt.AllocOp(inside.whole(1), _REALS, zero=True)) for into in statement.sums}
     for value, into in statement.constants:
@@ -101,6 +81,30 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
         totals[into] = inside.real(arith.AddfOp, totals[into], total, reassociate=True)
     end.operands = [*totals, *(start for nest in statement.fills for start in nest.iter_args)]
     return written
+
+
+def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write: OpWriter) -> None:
+    """Puts the nest into the second arm of a branch, and `end` into the first."""
+    loop = statement.loop
+    gives = [result for nest in (loop, *statement.fills) for result in nest.results]
+    otherwise = Block()
+    branch = scf.IfOp.create(
+        operands=[ok],
+        result_types=[result.type for result in gives],
+        regions=[Region(Block([end])), Region(otherwise)],
+        location=loop.location,
+    )
+    write.before(branch)
+    for test in (test for fill in statement.fills for test in tests_of(fill) or []):
+        if is_behind(loop, test):
+            test.detach()
+            write.before(test)
+    for result, new in zip(gives, branch.results, strict=True):
+        replace_uses(result, new)
+    loop.detach()
+    otherwise.add_ops([loop, scf.YieldOp.create(operands=gives)])
+    for fill in statement.fills:
+        _move_fill(fill, loop)
 
 
 def _move_fill(fill: scf.ForOp, reader: scf.ForOp) -> None:
