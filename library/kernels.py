@@ -297,7 +297,8 @@ _RECURSIONS = {
     # each element, to each term of its sum
     "log_recursion": _differentiable(
         "in:f64[k] in:f64[t*k] in:f64[c*u] t:i64 k:i64 c:i64 u:i64 by_from:i64 by_to:i64 by_row:i64 "
-        "by_state:i64 out:f64[t*k] kept:f64[t*k] kept:f64[t*k] kept:f64[c*u] kept:f64[2*t]", "log_recursion_pullback"
+        "by_state:i64 asked:i64 out:f64[asked*k] kept:f64[t*k] kept:f64[t*k] kept:f64[c*u] kept:f64[2*t]",
+        "log_recursion_pullback",
     ),
 }  # fmt: skip
 

@@ -96,6 +96,8 @@ class _Recursion:
     """Whether rows are one behind the other in memory."""
     handed_on: Operation | None = None
     """What makes the row that was written the one that is read, if these are two: a copy, or the end of the loop."""
+    only_last: bool = False
+    """Whether nobody else reads a row but the last one."""
 
     @property
     def loops(self) -> Loops:
@@ -168,10 +170,12 @@ def _has_rows(r: _Recursion, bound: dict[int, SSAValue]) -> bool:
     if written.by_state != read.by_state or written.by_row != read.by_row:
         return False
     if not written.by_row:
+        r.only_last = True
         return written.is_whole() and read.is_whole() and _is_handed_on(r, forms, row)
     if root(r.store.buffer) is not root(r.load.buffer) or plus(written.begin, read.begin, -1) != written.by_row:
         return False
     r.is_contiguous = written.by_state == {(): 1} and written.by_row == row
+    r.only_last = _is_last_only(r, written, forms, row)
     if written.by_state == {(): 1} and written.by_row in (row, times(row, {(): -1})):
         return True
     # Columns: states are further apart than all times, that of the row before the first included.
@@ -200,11 +204,7 @@ class _Place:
     @staticmethod
     def of(buffer: SSAValue, index: SSAValue, states: scf.ForOp, forms: IndexForms) -> _Place | None:
         """The place of an element whose state is the variable of a loop."""
-        form = forms.of(index)
-        while form is not None and isinstance(view := buffer.owner, rt.ViewOp):
-            offset = forms.of(view.offset)
-            form = plus(form, offset) if offset is not None else None
-            buffer = view.buffer
+        form = _from_begin(buffer, index, forms)
         if form is None:
             return None
         variables = (forms.variable, forms.number(states.body.block.args[0]))
@@ -218,6 +218,58 @@ class _Place:
                 others.remove(inside[0])
             parts[variables.index(inside[0]) if inside else 2][tuple(others)] = count
         return _Place(*parts)
+
+
+def _from_begin(buffer: SSAValue, index: SSAValue, forms: IndexForms) -> Form | None:
+    """The index of an element from the begin of the memory on that a buffer is a view of."""
+    form = forms.of(index)
+    while form is not None and isinstance(view := buffer.owner, rt.ViewOp):
+        offset = forms.of(view.offset)
+        form = plus(form, offset) if offset is not None else None
+        buffer = view.buffer
+    return form
+
+
+def _is_last_only(r: _Recursion, written: _Place, forms: BoundForms, row: Form) -> bool:
+    """Whether nothing but the recursion reads a row before the last: all other readers take its elements one by one."""
+    memory = root(r.store.buffer)
+    if not isinstance(memory, SSAValue):
+        return False
+    upper = forms.of(not_clamped(forms.made(r.times.ub)))
+    alone = isinstance(memory.owner, rt.AllocOp) and memory.owner.parent is r.times.parent
+    if not alone or upper is None or constant_integer(r.states.lb) != 0:
+        return False
+    last = plus(written.begin, times(written.by_row, plus(upper, {(): 1}, -1)))
+    pending = [memory]
+    while pending:
+        buffer = pending.pop()
+        for use in buffer.uses:
+            op = use.operation
+            if isinstance(op, rt.ViewOp):
+                pending.append(op.results[0])
+            elif op is r.load or _only_writes(op, buffer):
+                continue
+            elif not isinstance(op, rt.LoadOp) or not _is_of_row(op, last, written.by_state, forms, row):
+                return False
+    return True
+
+
+def _only_writes(op: Operation, buffer: SSAValue) -> bool:
+    if isinstance(op, rt.CopyOp):
+        return op.source is not buffer
+    return isinstance(op, rt.StoreOp | rt.FillOp) and (not isinstance(op, rt.StoreOp) or op.buffer is buffer)
+
+
+def _is_of_row(load: rt.LoadOp, begin: Form, by_state: Form, forms: BoundForms, row: Form) -> bool:
+    """Whether an element that a loop over a row reads, whose first one is at `begin`, is one of that row."""
+    form = _from_begin(load.buffer, load.index, forms)
+    loop = load.parent_op()
+    while isinstance(loop, scf.ForOp) and form is not None:
+        variable = (forms.number(loop.body.block.args[0]),)
+        if plus(form, begin, -1) == times(by_state, {variable: 1}):
+            return constant_integer(loop.lb) == 0 and constant_integer(loop.step) == 1 and _trips(loop, forms) == row
+        loop = loop.parent_op()
+    return False
 
 
 def _is_handed_on(r: _Recursion, forms: BoundForms, row: Form) -> bool:
@@ -356,13 +408,13 @@ class _Rewriting:
             by_state, columns = one, self.states
         if r.sources in varying:
             by_source, columns = columns, write.put(integer(arith.MuliOp, columns, self.states))
-        rows = self._room(self.size)
+        asked, rows = self.times, self._room(self.size)
+        if r.only_last:
+            asked, rows = self._if_rows(one, zero), write.put(rt.AllocOp(self.states, _REALS))
         twice = write.put(integer(arith.AddiOp, self.times, self.times))
         kept = [self._room(self.size), self._room(self.size), self._room(table), write.put(rt.AllocOp(twice, _REALS))]
-        sizes = [self.times, self.states, columns, move_times, by_source, by_state, self.states, one]
-        write.before(
-            rt.KernelOp("log_recursion", [first, terms, moves, *sizes, rows, *kept], location=r.sum.location)
-        )
+        sizes = [self.times, self.states, columns, move_times, by_source, by_state, self.states, one, asked]
+        write.before(rt.KernelOp("log_recursion", [first, terms, moves, *sizes, rows, *kept], location=r.sum.location))
         if (position := self._position()) is not None:
             self._leave_last(rows, position)
         elif isinstance(r.handed_on, rt.CopyOp):
@@ -458,6 +510,9 @@ class _Rewriting:
 
     def _write_rows(self, rows: SSAValue) -> None:
         r = self.r
+        if r.only_last:
+            self._write_last(rows)
+            return
         if r.is_contiguous:
             nest = self._nest()
             for loop in (r.times, r.states):
@@ -475,6 +530,15 @@ class _Rewriting:
         for op in ops:
             write.before(op)
         write.before(rt.StoreOp(write.put(rt.LoadOp(rows, place)), buffer, index, location=r.store.location))
+
+    def _write_last(self, rows: SSAValue) -> None:
+        r, write = self.r, self.write
+        last = write.put(integer(arith.SubiOp, r.times.ub, write.whole(1)))
+        nest = self._nest(r.states)
+        nest.mapping[r.times.body.block.args[0]] = last
+        buffer, index = self._copy([r.store.buffer, r.store.index], nest)
+        (state,), inside = nest.variables, nest.inside
+        inside.before(rt.StoreOp(inside.put(rt.LoadOp(rows, state)), buffer, index, location=r.store.location))
 
     def _position(self) -> int | None:
         """Which of the values that the loop hands on is the row, if it is one."""
@@ -495,6 +559,4 @@ class _Rewriting:
         """The last row is what is left, if there is one."""
         write = self.write
         zero = write.whole(0)
-        last = self._if_rows(write.put(integer(arith.SubiOp, self.times, write.whole(1))), zero)
-        view = write.put(rt.ViewOp(rows, write.put(integer(arith.MuliOp, last, self.states))))
-        write.before(rt.CopyOp(buffer, view, self._if_rows(self.states, zero), location=self.r.store.location))
+        write.before(rt.CopyOp(buffer, rows, self._if_rows(self.states, zero), location=self.r.store.location))

@@ -9,23 +9,33 @@
  *
  * Sizes: t times, k states. Column k of `terms`, of `numbers` and of `weights` has its times one beside the other.
  * Transition j, k is in column by_from * j + by_to * k of `moves`, of u times: t, or 1 if all are the same. The row
- * before the first is `first`. Row i of the result begins at i * by_row, neighbours are by_state apart.
+ * before the first is `first`. The last `asked` rows are the result: row i of them begins at i * by_row, neighbours are
+ * by_state apart.
  *
  * The adjoint of a logarithm is its number times a sum over what is made of it, which goes back by products with the
  * same matrices: rows are all that is kept. */
 #include "dense.h"
 
 #pragma GCC optimize("no-trapping-math") /* choices between reals are made side by side */
+#ifndef ULAM_DUAL
+#pragma GCC optimize("fp-contract=fast") /* levels below 3 do not call this */
+#endif
+
+#if defined(ULAM_SEVERAL_PROCESSORS) && !defined(ULAM_DUAL) && __GNUC__ >= 12
+#define RECURSION_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define RECURSION_CLONES ULAM_CLONES
+#endif
 
 static const double LEAST = 0x1p-600; /* numbers below may have lost digits, or their tangents */
 static const double MOST = 0x1p40, LEAST_TOTAL = 0x1p-40; /* beyond, a row is moved to the middle */
 static const double LEAST_MOVED = 0x1p-200;               /* of the largest number of a row that can be moved */
 
 typedef struct {
-  int64_t times, states, by_from, by_to, by_row, by_state, move_times;
+  int64_t times, states, by_from, by_to, by_row, by_state, move_times, asked;
   const number *first, *terms, *moves;
   number *rows, *numbers, *weights, *moved; /* weights, moved: what terms and moves are the logarithms of, but for bases */
-  number *bases; /* of each row, and behind them the factor by which it was moved */
+  number *bases; /* of each row, and behind them the factor by which it was moved, negative if not all are products */
 } Recursion;
 
 #ifdef ULAM_DUAL
@@ -98,7 +108,7 @@ static inline double logarithm_of_number(double x) {
 #endif
 
 /* The largest of the logarithms of each time, and what they are the logarithms of, divided by it. */
-ULAM_CLONES static void divide_by_largest(int64_t times, int64_t columns, const number *logs, number *top, number *out) {
+RECURSION_CLONES static void divide_by_largest(int64_t times, int64_t columns, const number *logs, number *top, number *out) {
   for (int64_t t = 0; t < times; ++t) top[t] = logs[t];
   for (int64_t k = 1; k < columns; ++k)
     for (int64_t t = 0; t < times; ++t)
@@ -108,13 +118,13 @@ ULAM_CLONES static void divide_by_largest(int64_t times, int64_t columns, const 
     for (int64_t t = 0; t < times; ++t) out[k * times + t] = exponential_of_term(logs[k * times + t] - top[t]);
 }
 
-ULAM_CLONES static void take_logarithms(const Recursion *r) {
-  int64_t times = r->times;
+RECURSION_CLONES static void take_logarithms(const Recursion *r) {
+  int64_t times = r->times, from = times - r->asked;
   for (int64_t k = 0; k < r->states; ++k) {
     const number *numbers = r->numbers + k * times, *weights = r->weights + k * times;
-    for (int64_t t = 0; t < times; ++t) {
+    for (int64_t t = from; t < times; ++t) {
       number found = logarithm_of_number(value_of(numbers[t]) > 0 ? numbers[t] : 1.0) + r->bases[t];
-      r->rows[t * r->by_row + k * r->by_state] = value_of(numbers[t]) > 0 ? found : weights[t];
+      r->rows[(t - from) * r->by_row + k * r->by_state] = value_of(numbers[t]) > 0 ? found : weights[t];
     }
   }
 }
@@ -168,6 +178,7 @@ static __attribute__((noinline)) void finish_row(const Recursion *r, int64_t t, 
     number sum = sum_at(r, t, k, &largest_term);
     r->weights[at] = logarithm(sum) + largest_term + r->terms[at];
     r->numbers[at] = -0.0;
+    r->bases[times + t] = -factor;
     top = value_of(r->weights[at]) > top ? value_of(r->weights[at]) : top;
   }
   if (!products) r->bases[t] = isfinite(top) ? top : 0;
@@ -188,8 +199,9 @@ static number start_row(const Recursion *r, number *row) {
   return base;
 }
 
-/* The rows, one after the other. `row`, `before`: of a number for each state; `moved`: of one for each transition. */
-static inline __attribute__((always_inline)) void step_forward(const Recursion *r, int64_t states, int varies,
+/* The rows, one after the other. `row`, `before`: of a number for each state; `moved`: of one for each transition.
+ * `few`: products that do not wait for the row before come first, since the chain of rows is what takes the time. */
+static inline __attribute__((always_inline)) void step_forward(const Recursion *r, int64_t states, int few, int varies,
                                                                const number *top, const number *move_top, number *before,
                                                                number *row, number *moved) {
   int64_t times = r->times;
@@ -201,10 +213,12 @@ static inline __attribute__((always_inline)) void step_forward(const Recursion *
     int in_range = 1;
     for (int64_t k = 0; k < states; ++k) row[k] = 0;
     for (int64_t j = 0; j < states; ++j)
-      for (int64_t k = 0; k < states; ++k)
-        row[k] += before[j] * (varies ? move_at(r, r->moved, t, j, k) : moved[j * states + k]);
+      for (int64_t k = 0; k < states; ++k) {
+        number move = varies ? move_at(r, r->moved, t, j, k) : moved[j * states + k];
+        row[k] += before[j] * (few ? move * r->weights[k * times + t] : move);
+      }
     for (int64_t k = 0; k < states; ++k) {
-      row[k] *= r->weights[k * times + t];
+      if (!few) row[k] *= r->weights[k * times + t];
       in_range &= (value_of(row[k]) >= LEAST) & (value_of(row[k]) <= MOST);
       total += row[k];
     }
@@ -242,16 +256,16 @@ typedef struct {
   const number *rows;
 } Adjoints;
 
-/* What the way back needs beside rows: a number for each state, of `moved` and `products` one for each transition. */
+/* What the way back needs beside rows (weights, given: the factors of steps): a number for each state, of `moved` and `products` one for each transition. */
 typedef struct {
-  number *start, *slopes, *adjoints, *direct, *steps, *moved, *products;
+  number *start, *slopes, *given, *weights, *adjoints, *direct, *steps, *moved, *products;
 } Scratch;
 
 /* Adjoints, one row after the other. `slopes` times numbers are those of the logarithms of a row, but for `direct` and
  * those that are given. */
 static inline __attribute__((always_inline)) void step_back(const Recursion *r, const Adjoints *a, int64_t states,
-                                                            int varies, Scratch s) {
-  int64_t times = r->times;
+                                                            int few, int varies, Scratch s) {
+  int64_t times = r->times, from = a->rows ? times - r->asked : times;
   for (int64_t j = 0; j < states; ++j) s.slopes[j] = s.direct[j] = 0;
   for (int64_t j = 0; !varies && j < states; ++j)
     for (int64_t k = 0; k < states; ++k) {
@@ -264,11 +278,13 @@ static inline __attribute__((always_inline)) void step_back(const Recursion *r, 
       int64_t at = k * times + t;
       number n = r->numbers[at], own = s.direct[k], slope = s.slopes[k];
       int by_product = value_of(n) > 0;
-      if (a->rows) own += a->rows[t * r->by_row + k * r->by_state];
+      if (t >= from) own += a->rows[(t - from) * r->by_row + k * r->by_state];
       s.adjoints[k] = size_of(n) * slope + own;
       if (a->terms) a->terms[at] += s.adjoints[k];
       if (__builtin_expect(own != 0, 0) && by_product) slope += own / n;
-      s.steps[k] = by_product ? r->weights[at] * r->bases[times + t] * slope : 0;
+      s.weights[k] = by_product ? r->weights[at] * size_of(r->bases[times + t]) : 0;
+      s.steps[k] = s.weights[k] * slope;
+      s.given[k] = by_product ? slope : 0;
       by_products &= by_product;
     }
     for (int64_t j = 0; j < states; ++j) s.slopes[j] = s.direct[j] = 0;
@@ -276,14 +292,13 @@ static inline __attribute__((always_inline)) void step_back(const Recursion *r, 
     for (int64_t k = 0; k < states; ++k)
       for (int64_t j = 0; j < states; ++j) {
         number before = t > 0 ? size_of(r->numbers[j * times + t - 1]) : s.start[j];
-        if (varies) {
-          number product = move_at(r, r->moved, t, j, k) * s.steps[k];
-          s.slopes[j] += product;
-          if (a->moves) a->moves[(j * r->by_from + k * r->by_to) * times + t] += before * product;
-        } else {
-          s.slopes[j] += s.moved[k * states + j] * s.steps[k];
+        number move = varies ? move_at(r, r->moved, t, j, k) : s.moved[k * states + j];
+        number product = few ? move * s.weights[k] * s.given[k] : move * s.steps[k];
+        s.slopes[j] += product;
+        if (!varies)
           s.products[k * states + j] += before * s.steps[k];
-        }
+        else if (a->moves)
+          a->moves[(j * r->by_from + k * r->by_to) * times + t] += before * product;
       }
   }
   for (int64_t j = 0; a->moves && !varies && j < states; ++j)
@@ -296,27 +311,78 @@ static inline __attribute__((always_inline)) void step_back(const Recursion *r, 
 /* Few states, as many as are known, have rows in registers. */
 enum { FEW = 4 };
 
+/* Whether all elements of rows are products, and only the last has an adjoint that is given. */
+static inline __attribute__((always_inline)) int is_plain(const Recursion *r, const Adjoints *a) {
+  int64_t plain = 0;
+  for (int64_t t = 0; t < r->times; ++t) plain += r->bases[r->times + t] > 0;
+  return plain == r->times && r->asked == 1 && a->rows && r->move_times == 1;
+}
+
+static inline __attribute__((always_inline)) number product_of_columns(int64_t count, const number *a, const number *b) {
+  number parts[8] = {0}, sum = 0;
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    for (int lane = 0; lane < 8; ++lane) parts[lane] += a[i + lane] * b[i + lane];
+  for (; i < count; ++i) sum += a[i] * b[i];
+  for (int lane = 0; lane < 8; ++lane) sum += parts[lane];
+  return sum;
+}
+
+/* Adjoints if rows are plain: only slopes wait for those of the row behind, all else is done for all times side by side.
+ * `slopes`: as large as numbers. */
+static inline __attribute__((always_inline)) void plain_back(const Recursion *r, const Adjoints *a, int64_t states,
+                                                             const number *start, number *slopes) {
+  int64_t times = r->times;
+  number slope[FEW], moved[FEW * FEW];
+  for (int64_t k = 0; k < states; ++k) slope[k] = a->rows[k * r->by_state] / r->numbers[k * times + times - 1];
+  for (int64_t k = 0; k < states; ++k)
+    for (int64_t j = 0; j < states; ++j) moved[k * states + j] = move_at(r, r->moved, 0, j, k);
+  for (int64_t t = times - 1; t >= 0; --t) {
+    number before[FEW] = {0};
+    for (int64_t k = 0; k < states; ++k) slopes[k * times + t] = slope[k];
+    for (int64_t k = 0; k < states; ++k)
+      for (int64_t j = 0; j < states; ++j) before[j] += moved[k * states + j] * (r->weights[k * times + t] * r->bases[times + t]) * slope[k];
+    for (int64_t j = 0; j < states; ++j) slope[j] = before[j];
+  }
+  for (int64_t j = 0; a->first && j < states; ++j) a->first[j] += start[j] * slope[j];
+  for (int64_t at = 0; a->terms && at < states * times; ++at) a->terms[at] += r->numbers[at] * slopes[at];
+  for (int64_t k = 0; a->moves && k < states; ++k)
+    for (int64_t t = 0; t < times; ++t) slopes[k * times + t] *= r->weights[k * times + t] * r->bases[times + t];
+  for (int64_t j = 0; a->moves && j < states; ++j)
+    for (int64_t k = 0; k < states; ++k) {
+      const number *steps = slopes + k * times;
+      number sum = start[j] * steps[0] + product_of_columns(times - 1, r->numbers + j * times, steps + 1);
+      a->moves[j * r->by_from + k * r->by_to] += sum * moved[k * states + j];
+    }
+}
+
+
 static inline __attribute__((always_inline)) void few_forward(const Recursion *r, int64_t states, const number *top,
                                                               const number *move_top) {
   number before[FEW], row[FEW], moved[FEW * FEW];
   if (r->move_times == 1)
-    step_forward(r, states, 0, top, move_top, before, row, moved);
+    step_forward(r, states, 1, 0, top, move_top, before, row, moved);
   else
-    step_forward(r, states, 1, top, move_top, before, row, moved);
+    step_forward(r, states, 1, 1, top, move_top, before, row, moved);
 }
 
-static inline __attribute__((always_inline)) void few_back(const Recursion *r, const Adjoints *a, int64_t states,
-                                                           number *start) {
-  number slopes[FEW], adjoints[FEW], direct[FEW], steps[FEW], moved[FEW * FEW], products[FEW * FEW];
-  Scratch scratch = {start, slopes, adjoints, direct, steps, moved, products};
+static inline __attribute__((always_inline)) void few_back(ulam_context *ctx, const Recursion *r, const Adjoints *a,
+                                                           int64_t states, number *start) {
+  if (is_plain(r, a)) {
+    plain_back(r, a, states, start, dense_numbers(ctx, states * r->times));
+    return;
+  }
+  number slopes[FEW], given[FEW], weights[FEW], adjoints[FEW], direct[FEW], steps[FEW];
+  number moved[FEW * FEW], products[FEW * FEW];
+  Scratch scratch = {start, slopes, given, weights, adjoints, direct, steps, moved, products};
   if (r->move_times == 1)
-    step_back(r, a, states, 0, scratch);
+    step_back(r, a, states, 1, 0, scratch);
   else
-    step_back(r, a, states, 1, scratch);
+    step_back(r, a, states, 1, 1, scratch);
 }
 #endif
 
-static void run_forward(ulam_context *ctx, const Recursion *r, const number *top, const number *move_top) {
+RECURSION_CLONES static void run_forward(ulam_context *ctx, const Recursion *r, const number *top, const number *move_top) {
   int64_t states = r->states;
   switch (states) {
 #ifndef ULAM_DUAL
@@ -327,36 +393,36 @@ static void run_forward(ulam_context *ctx, const Recursion *r, const number *top
 #endif
     default: {
       number *rows = dense_numbers(ctx, 2 * states), *moved = dense_numbers(ctx, states * states);
-      step_forward(r, states, r->move_times != 1, top, move_top, rows, rows + states, moved);
+      step_forward(r, states, 0, r->move_times != 1, top, move_top, rows, rows + states, moved);
     }
   }
 }
 
-static void run_back(ulam_context *ctx, const Recursion *r, const Adjoints *a, number *start) {
+RECURSION_CLONES static void run_back(ulam_context *ctx, const Recursion *r, const Adjoints *a, number *start) {
   int64_t states = r->states;
   switch (states) {
 #ifndef ULAM_DUAL
-    case 1: few_back(r, a, 1, start); break;
-    case 2: few_back(r, a, 2, start); break;
-    case 3: few_back(r, a, 3, start); break;
-    case 4: few_back(r, a, 4, start); break;
+    case 1: few_back(ctx, r, a, 1, start); break;
+    case 2: few_back(ctx, r, a, 2, start); break;
+    case 3: few_back(ctx, r, a, 3, start); break;
+    case 4: few_back(ctx, r, a, 4, start); break;
 #endif
     default: {
-      number *rows = dense_numbers(ctx, 4 * states), *moved = dense_numbers(ctx, 2 * states * states);
-      Scratch scratch = {start, rows,  rows + states, rows + 2 * states, rows + 3 * states,
-                         moved, moved + states * states};
-      step_back(r, a, states, r->move_times != 1, scratch);
+      number *rows = dense_numbers(ctx, 6 * states), *moved = dense_numbers(ctx, 2 * states * states);
+      Scratch scratch = {start, rows, rows + states, rows + 2 * states, rows + 3 * states, rows + 4 * states,
+                         rows + 5 * states, moved, moved + states * states};
+      step_back(r, a, states, 0, r->move_times != 1, scratch);
     }
   }
 }
 
 #define ARGUMENTS                                                                                                       \
   ulam_context *ctx, const number *first, const number *terms, const number *moves, int64_t t, int64_t k, int64_t c,    \
-      int64_t u, int64_t by_from, int64_t by_to, int64_t by_row, int64_t by_state, number *rows, number *numbers,       \
-      number *weights, number *moved, number *bases
+      int64_t u, int64_t by_from, int64_t by_to, int64_t by_row, int64_t by_state, int64_t asked, number *rows,         \
+      number *numbers, number *weights, number *moved, number *bases
 #define RECURSION                                                                                                       \
   {.times = t, .states = k, .by_from = by_from, .by_to = by_to, .by_row = by_row, .by_state = by_state,                 \
-   .move_times = u, .first = first, .terms = terms, .moves = moves, .rows = rows, .numbers = numbers,                   \
+   .move_times = u, .asked = asked, .first = first, .terms = terms, .moves = moves, .rows = rows, .numbers = numbers,   \
    .weights = weights, .moved = moved, .bases = bases}
 
 ULAM_API void KERNEL(log_recursion)(ARGUMENTS) {

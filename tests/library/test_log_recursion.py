@@ -93,22 +93,26 @@ CASES: dict[str, tuple[Floats, Floats, Floats]] = {
 }  # fmt: skip
 
 
-def sizes_of(terms: Floats, by_row: int, by_state: int) -> dict[str, int]:
+def sizes_of(terms: Floats, by_row: int, by_state: int, asked: int | None = None) -> dict[str, int]:
     times, states = terms.shape
     return {"t": times, "k": states, "c": states**2, "u": 1, "by_from": states, "by_to": 1, "by_row": by_row,
-            "by_state": by_state}  # fmt: skip
+            "by_state": by_state, "asked": times if asked is None else asked}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("in_columns", [False, True])
-def test_rows_and_adjoints(case: str, in_columns: bool) -> None:
+@pytest.mark.parametrize("asked", ["all, in columns", "all", "some", "last"])
+def test_rows_and_adjoints(case: str, asked: str) -> None:
     first, terms, moves = CASES[case]
     times, states = terms.shape
-    sizes = sizes_of(terms, *((1, times) if in_columns else (states, 1)))
+    rows_asked = {"last": min(times, 1), "some": times // 2}.get(asked, times)
+    sizes = sizes_of(terms, *((1, times) if asked == "all, in columns" else (states, 1)), rows_asked)
     inputs: list[Any] = [first, terms, moves.T]
     adjoints = random(7, times, states) * (random(8, times, 1) > 0.5)
+    if asked == "last":
+        adjoints[-1:] = 1 + random(7, states)
+    adjoints[: times - rows_asked] = 0
     rows, of_terms, of_moves, of_first = exact_rows(first, terms, moves, adjoints)
-    laid_out = (lambda x: x.T.ravel()) if in_columns else np.ravel
+    laid_out = (lambda x: x.T.ravel()) if asked == "all, in columns" else (lambda x: x[times - rows_asked :].ravel())
     found = run("log_recursion", inputs, sizes)[3]
     np.testing.assert_allclose(found, laid_out(rows), rtol=1e-13, atol=1e-13)
     given = [np.ascontiguousarray(laid_out(adjoints)), None, None, None, None]

@@ -213,7 +213,8 @@ for _k, _t, _by_from, _by_to, _u in _RECURSIONS:
     _case(
         "log_recursion",
         [3 * random(1, _k), 3 * random(2, _t, _k), 3 * random(3, _u, _c)],
-        {"t": _t, "k": _k, "c": _c, "u": _u, "by_from": _by_from, "by_to": _by_to, "by_row": _k, "by_state": 1},
+        {"t": _t, "k": _k, "c": _c, "u": _u, "by_from": _by_from, "by_to": _by_to, "by_row": _k, "by_state": 1,
+         "asked": _t},
     )
 _case("sort_asc", [np.array([3.0, 1.0, 2.0])], {"n": 3})
 _case("sort_desc", [np.array([3.0, 1.0, 2.0])], {"n": 3})
