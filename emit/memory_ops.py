@@ -24,6 +24,7 @@ from ulam.emit.outlined_code import (
     allocation_function,
     failure_function,
 )
+from ulam.emit.scalar_ops import bits_of_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +91,13 @@ def load(e: FunctionEmitter, result: str, address: str, t: str, suffix: str) -> 
 
 
 def store(e: FunctionEmitter, value: str, address: str, t: str, suffix: str) -> None:
-    """Writes a value of type `t` to memory."""
+    """Writes a value of type `t` to memory.
+
+    Of a long row of stores the reals that are written in the program go as integers: LLVM looks through all constants
+    of a function for each real.
+    """
+    if t == "double" and value[0] in "-0123456789" and e.module.is_long and not e.loop_depth:
+        value, t = str(bits_of_literal(value)), "i64"
     if t == "i1":
         byte = e.temporary()
         e.line(f"{byte} = zext i1 {value} to i8")

@@ -83,6 +83,12 @@ def float_literal(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+def bits_of_literal(text: str) -> int:
+    """What `float_literal` wrote, as the 64 bits of an integer with a sign."""
+    given = int(text, 16).to_bytes(8, "little") if text.startswith("0x") else struct.pack("<d", float(text))
+    return struct.unpack("<q", given)[0]
+
+
 def _constant(e: FunctionEmitter, op: Operation) -> None:
     value = op.properties["value"]
     (result,) = op.results

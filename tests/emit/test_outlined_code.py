@@ -4,6 +4,9 @@ of functions in one piece of memory, and how LLVM is asked to order instructions
 
 from __future__ import annotations
 
+import math
+import struct
+
 import llvmlite.binding as llvm
 import pytest
 from emission import Compiled, emit
@@ -102,3 +105,33 @@ def test_what_is_not_optimised_is_not_for_the_sake_of_functions_that_long_module
     assert ALLOCATE in text
     assert jit._in_proportion(text, jit.ONCE) == jit.VAST
     assert jit._in_proportion(emit(program(long=True)), jit.ONCE) == jit.ONCE
+
+
+NUMBERS = [0.1, -0.0, 3.0, 1e-300, -1.5e300, math.inf, -math.inf, math.nan, 5e-324]
+
+
+def stores_of_numbers(*, long: bool) -> str:
+    """Writes `NUMBERS` to memory; the element at %n is the result."""
+    constants = "\n".join(
+        f"%c{k} = arith.constant {'0x' + struct.pack('>d', value).hex()} : f64\n%i{k} = arith.constant {k} : i64\n"
+        f"rt.store %c{k}, %b[%i{k}] : f64"
+        for k, value in enumerate(NUMBERS)
+    )
+    more = f"%e0 = arith.addf %x, %x : f64\n{ARITHMETIC}" if long else ""
+    return f"""func.func @f(%n: i64, %x: f64) -> f64 attributes {{rt.entry = #rt.entry}} {{
+      {more}
+      %size = arith.constant {len(NUMBERS)} : i64
+      %b = rt.alloc %size : !rt.buf<f64>
+      {constants}
+      %found = rt.load %b[%n] : f64
+      func.return %found : f64
+    }}"""
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_long_modules_store_numbers_without_a_pool_of_them(long: bool) -> None:
+    """LLVM looks through the pool of a function for each real that is in it: in square time for long data."""
+    function = Compiled(stores_of_numbers(long=long), ["f64"])
+    found = [function(k, 0.0) for k in range(len(NUMBERS))]
+    assert [struct.pack("d", value) for value in found] == [struct.pack("d", value) for value in NUMBERS]
+    assert ("store double -0.0, " in emit(stores_of_numbers(long=long))) is not long
