@@ -1,26 +1,30 @@
 /* Densities of vectors. Stan Functions Reference, "Distributions over unbounded vectors", "Simplex distributions" and
  * "Multivariate discrete distributions". Arguments declared as containers: arrays of them are vectorised over. */
 
-/* Multivariate normal by the Cholesky factor of its covariance matrix, whose lower triangle is read, unchecked as in
- * Stan. y not NaN, mu finite. */
+/* Multivariate normal by the Cholesky factor of its covariance matrix, whose lower triangle is read; as in Stan only
+ * arrays ask whether it is one. y not NaN, mu finite. */
 real multi_normal_cholesky_lpdf(vector y, vector mu, matrix L) {
   require_finite(mu);
   require_not_nan(y);
   require_same_size(rows(L), num_elements(y));
   require_same_size(cols(L), num_elements(y));
+  require_cholesky_factor_of_arrays(L);
   return -0.5 * dot_self(mdivide_left_tri_low(L, y - mu)) - sum(log(diagonal(L)))
          - num_elements(y) * log_sqrt_two_pi();
 }
 
 real multi_normal_cholesky_lpdf(row_vector y, vector mu, matrix L) {
+  require_cholesky_factor_of_arrays(L);
   return multi_normal_cholesky_lupdf(y' | mu, L);
 }
 
 real multi_normal_cholesky_lpdf(vector y, row_vector mu, matrix L) {
+  require_cholesky_factor_of_arrays(L);
   return multi_normal_cholesky_lupdf(y | mu', L);
 }
 
 real multi_normal_cholesky_lpdf(row_vector y, row_vector mu, matrix L) {
+  require_cholesky_factor_of_arrays(L);
   return multi_normal_cholesky_lupdf(y' | mu', L);
 }
 

@@ -56,6 +56,11 @@ void require_cholesky_factor(matrix x) {
   for (j in 1:cols(x)) require_positive_diagonal(x[j, j]);
 }
 
+/* The same of a call that stands for several, as Stan asks; of a single one nothing. */
+void require_cholesky_factor_of_arrays(matrix x) {
+  require_cholesky_factor(x);
+}
+
 /* A Cholesky factor whose rows have length 1. */
 void require_cholesky_factor_corr(matrix x) {
   require_same_size(cols(x), rows(x));

@@ -1,7 +1,8 @@
 /* First passage times. Stan Functions Reference, "Wiener first passage time distribution". */
 
 /* Wiener: time y, boundary separation alpha, non-decision time tau, relative starting point beta, drift delta. The
- * density of the scaled time by whichever of its two series needs fewer terms (Navarro and Fuss, 2009). */
+ * density of the scaled time by whichever of its two series needs fewer terms (Navarro and Fuss, 2009). From the lower
+ * boundary, beta 0, nothing comes through; the series would be what rounding leaves. */
 real wiener_lpdf(real y, real alpha, real tau, real beta, real delta) {
   require_positive(y);
   require_positive_finite(alpha);
@@ -9,6 +10,7 @@ real wiener_lpdf(real y, real alpha, real tau, real beta, real delta) {
   require_probability(beta);
   require_finite(delta);
   require_above_time(y, tau);
+  if (beta == 0) return negative_infinity();
   return wiener_log_density(y - tau, alpha, beta, delta);
 }
 
@@ -117,28 +119,32 @@ array[] real gauss_legendre_weights() {
 }
 
 /* log of the mean of a function over starting points and nondecision times, and over drifts if it is a probability, which has
- * no closed form for random ones. which: 0 the density, 1 the probability of a time of at most t, 2 of more. */
+ * no closed form for random ones. which: 0 the density, 1 the probability of a time of at most t, 2 of more. Next to 0, where
+ * walks that begin at a boundary are through, times are closer, fourth powers of even steps, and more. */
 real wiener_log_mean(int which, real t, real alpha, real beta, real delta, real sv, real sw, real st) {
   array[20] real x = gauss_legendre_nodes();
   array[20] real weight = gauss_legendre_weights();
   int starts = sw == 0 ? 1 : 20;
-  int times = st == 0 ? 1 : 20; /* in each half, of which there are two if there are many */
+  int times = st == 0 ? 1 : 20; /* in each part */
   int drifts = which == 0 || sv == 0 ? 1 : 20;
   real longest = which == 2 ? st : fmin(st, t);
+  int powers = t >= longest;
+  int parts = times == 1 ? 1 : powers && t - longest < 0.1 * square(alpha) ? 6 : 2;
   real total = negative_infinity();
-  for (later in 0:(times == 1 ? 0 : 1)) {
+  for (part in 1:parts) {
     for (i in 1:times) {
-      real time = times == 1 ? 0.5 : later == 0 ? 0.25 * (1 + x[i]) : 0.25 * (3 + x[i]);
-      real left = t - longest * time;
+      real step = (2 * part - 1 + x[i]) / (2 * parts);
+      real left = t - longest * (times == 1 ? 0.5 : powers ? 1 - square(square(step)) : step);
+      real log_width = times == 1 ? 0 : log(weight[i] / parts) + (powers ? log(4) + 3 * log(step) : 0);
       for (j in 1:starts) {
         real start = beta + (starts == 1 ? 0 : 0.5 * sw * x[j]);
-        real log_weight = (times == 1 ? 0 : log(0.5 * weight[i])) + (starts == 1 ? 0 : log(weight[j]));
+        real log_weight = log_width + (starts == 1 ? 0 : log(weight[j]));
         for (behind in 0:(drifts == 1 ? 0 : 1)) {
           for (k in 1:drifts) {
             real z = drifts == 1 ? 0 : 4.5 * (behind == 0 ? x[k] - 1 : x[k] + 1);
             real log_share = drifts == 1 ? 0 : log(9 * weight[k]) - 0.5 * square(z) - log_sqrt_two_pi();
-            real part = wiener_log_part(which, left, alpha, start, delta + sv * z, sv);
-            total = log_sum_exp(total, log_weight + log_share + part);
+            real log_part = wiener_log_part(which, left, alpha, start, delta + sv * z, sv);
+            total = log_sum_exp(total, log_weight + log_share + log_part);
           }
         }
       }

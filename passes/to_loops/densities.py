@@ -45,6 +45,9 @@ from ulam.passes.to_loops.values import (
     total,
 )
 
+OF_ARRAYS = frozenset({"require_cholesky_factor_of_arrays"})
+"""What is asked for only where a call stands for several."""
+
 ADD, SUB, NEG = stan.BINARY_OPERATORS["+"], stan.BINARY_OPERATORS["-"], stan.UNARY_OPERATORS["-"]
 
 
@@ -287,8 +290,9 @@ def _expand(expansion: Expansion, to_target: bool) -> SSAValue | None:
     _mark_used(checked, [a for c in template.checks for a in c.arguments])
     low.block_ops(op for op in once if op in checked.used)
     for check in template.checks:
-        if not expansion.is_elementwise(check):
-            low.op(check)
+        if expansion.is_elementwise(check) or (expansion.count is None and check.callee.data in OF_ARRAYS):
+            continue
+        low.op(check)
     low.block_ops(op for op in once if op not in checked.used)  # they may fail where a check does, with less to say
     values: list[SSAValue] = []
 
@@ -389,14 +393,17 @@ def _guards(
 def _scalar_part(
     expansion: Expansion, summands: Sequence[tuple[bool, SSAValue]], sink: Callable[[SSAValue], None]
 ) -> None:
-    """Guards and summands that depend on scalar arguments only."""
+    """Guards and summands that depend on scalar arguments only: nothing where there is no element, even if infinite."""
     builder = expansion.low.builder
-    times = builder.to_real(expansion.count) if expansion.count is not None else None
+    count = expansion.count
+    times = empty = None
+    if count is not None:
+        times, empty = builder.to_real(count), builder.cmpi("eq", count, builder.i64(0))
 
     def add(value: SSAValue) -> None:
-        sink(value if times is None else builder.mulf(times, value))
+        sink(value if times is None else _masked(expansion, builder.mulf(times, value), empty))
 
-    outside = _guards(expansion, False, sink, None)
+    outside = _guards(expansion, False, lambda value: sink(_masked(expansion, value, empty)), None)
     expansion.outside = outside
     for negative, value in summands:
         op = value.owner

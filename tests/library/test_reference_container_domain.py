@@ -10,20 +10,11 @@ import re
 from typing import Any
 
 import pytest
-from reference_programs import Batch, Line, chunks, flat, lines, outcome
+from reference_programs import Batch, Line, border_problem, chunks, flat, lines
 
 import ulam
 
 pytestmark = pytest.mark.usefixtures("quick_code")
-
-# Where ours is on purpose another answer: function and category.
-OURS = {
-    ("multi_normal_cholesky_lpdf", "not_lower_triangular"): "Stan looks above the diagonal only if y is an array",
-    ("normal_lpdf", ""): "no outcomes with an infinite scale: none times infinity",
-    ("bernoulli_logit_glm_lpmf", ""): "all arguments must be finite; Stan looks only if the result is not",
-    ("log_determinant", ""): "of a singular matrix it is minus infinity, but for rounding",
-    ("log_determinant_spd", ""): "an error, where Stan says so and gives NaN",
-}
 
 
 def _lines() -> list[Line]:
@@ -48,7 +39,7 @@ def _callable(line: Line) -> Line:
     entries = len(flat(line["value"])) if isinstance(line.get("value"), list) else 64
     data = line.get("data_args", ())
     grad = {name for name, a in line["args"].items() if "int" not in a["type"] and name not in data}
-    return {**line, "grad": grad, "value": value, "weights": [1.0] * max(entries, 1)}
+    return {**line, "original": line.get("value"), "grad": grad, "value": value, "weights": [1.0] * max(entries, 1)}
 
 
 CHUNKS = chunks(_lines(), 45)
@@ -61,9 +52,17 @@ def test_border_of_the_domain(batch: list[Line]) -> None:
     model = ulam.StanModel(program.text, data=json.dumps(program.data), opt_level=0)
     problems = []
     for number, line in enumerate(batch):
-        found = outcome(model, program.point(number))
-        if found != line["outcome"] and (line["function"], line.get("category", "")) not in OURS:
+        given = {key: line[key] for key in ("outcome", "reference_doubt", "original") if key in line}
+        if problem := border_problem(model, program.point(number), {**given, "value": given.pop("original", None)}):
             at = [re.sub(r"\s", "", str(a["value"])) for a in line["args"].values()]
-            call = f"{line['function']} {line['signature']} at {at}"
-            problems.append(f"{call}: {found}, expected {line['outcome']} {line.get('message', '')}")
+            problems.append(f"{line['function']} {line['signature']} at {at}: {problem} {line.get('message', '')}")
     assert not problems, "\n".join(problems)
+
+
+def test_border_of_transforms() -> None:
+    """Nothing points from the origin; a unit vector of one element is refused as such."""
+    found = [line for line in lines("domain_errors.jsonl") if "transform" in line]
+    assert len(found) == 5 and all(line["outcome"] == "throws" for line in found)
+    for line in found:
+        with pytest.raises((ulam.Rejection, ulam.DataError)):
+            ulam.StanModel(f"parameters {{ {line['transform']} x; }}").log_density(line["unconstrained"])

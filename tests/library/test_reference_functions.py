@@ -12,26 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from reference_programs import (
-    REFERENCE,
     Batch,
     Line,
+    border_problem,
     chunks,
     expected_gradient,
     expected_value,
     lines,
-    outcome,
     tolerances,
 )
 
 import ulam
-
-
-def _listed(file: str) -> set[str]:
-    """The words of a file, without comments."""
-    return {w for text in (REFERENCE / file).read_text().splitlines() for w in text.partition("#")[0].split()}
-
-
-DOMAIN_DIFFERENCES = _listed("domain_differences.txt")
 
 # Arguments that are symmetric by contract: the derivative may be spread over the triangles in any way.
 SYMMETRIC = {
@@ -172,7 +163,7 @@ def _domain_groups() -> list[list[Line]]:
     groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines("domain_errors.jsonl"):
         simple = "args" in line and all(a["type"] in ("int", "real") for a in line["args"].values())
-        if simple and line["function"] not in OURS:
+        if simple:
             groups[line["function"], line["signature"]].append(line)
     return list(groups.values())
 
@@ -213,8 +204,6 @@ def test_border_of_the_domain(groups: list[list[Line]]) -> None:
     problems = []
     for g, group in enumerate(groups):
         for k, line in enumerate(group):
-            found = outcome(model, [float(g), float(k + 1)])
-            crashes = line["outcome"] == "not_terminating_or_crash" and found == "throws"  # of the reference
-            if found != line["outcome"] and not crashes and line["function"] not in DOMAIN_DIFFERENCES:
-                problems.append(f"{_describe(line)}: {found}, expected {line['outcome']}")
+            if problem := border_problem(model, [float(g), float(k + 1)], line):
+                problems.append(f"{_describe(line)}: {problem}")
     assert not problems, "\n".join(problems)

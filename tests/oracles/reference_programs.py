@@ -191,3 +191,24 @@ def outcome(model: ulam.StanModel, point: list[float]) -> str:
     if math.isnan(value):
         return "nan"
     return "finite" if math.isfinite(value) else "inf" if value > 0 else "-inf"
+
+
+def border_problem(model: ulam.StanModel, point: list[float], line: Line) -> str:
+    """What is wrong at a line of `domain_errors.jsonl`; nothing if it is as the line, or its doubt, says."""
+    doubt = line.get("reference_doubt", {})
+    found, wanted = outcome(model, point), doubt.get("outcome", line["outcome"])
+    if found != wanted:
+        crashed = wanted == "not_terminating_or_crash" and found == "throws"  # the reference
+        return "" if crashed else f"{found}, expected {wanted}"
+    if found != "finite" or "outcome" in doubt:
+        return ""
+    value, expected = model.log_density(np.array(point), propto=False), _sum_of_entries(line, doubt)
+    return "" if abs(value - expected) <= 1e-8 * max(abs(expected), 1e-300) else f"{value!r}, expected {expected!r}"
+
+
+def _sum_of_entries(line: Line, doubt: dict[str, Any]) -> float:
+    """All entries of the result count once."""
+    if "value" in doubt:
+        return float(doubt["value"][0])
+    value = line["value"]
+    return math.fsum(flat(value)) if isinstance(value, list) else float(value)
