@@ -1,98 +1,42 @@
-"""How compile time grows with the length of a program, in CPU time, and where it goes.
+"""How compile time and memory grow with the length of a program, in CPU time, and where it goes.
 
-    python benchmarks/compile_time.py [--json] [--sizes N,N,...] [--profile MODEL.stan] [--posteriordb DIR]
+    python benchmarks/compile_time.py [--json] [--kind NAME ...] [--lines N,N,...] [--profile MODEL.stan]
+        [--posteriordb DIR]
 
-Generated models of each kind in growing lengths; twice the length should cost at most 2.2 times. `mixed` at 40 loops
-has 300 lines. `setup` and `gradient_propto` are compiled, what a first gradient needs. With --profile: the functions
-of the compiler that take most time on a program. With --posteriordb: the programs of a checkout instead; median, 95th
-percentile and largest time.
+Programs of each kind (`generated_programs.py`) in growing lengths, each compiled in a process of its own; twice the
+length should cost at most 2.2 times, and LLVM alone at most 3 times in any step. `setup` and `gradient_propto` are
+compiled, what a first gradient needs. With --profile: the functions of the compiler that take most time on a program.
+With --posteriordb: the programs of a checkout instead; median, 95th percentile and largest time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from generated_programs import KINDS, program_of
+from sweeps import in_child
 
 from ulam.frontend.diagnostics import DiagnosticError
 from ulam.passes.errors import NotSupportedError
 
 LIMIT = 2.2
+LLVM_LIMIT = 3.0
+"""LLVM has other passes for what is long, which a step may bring."""
+LENGTHS = (250, 500, 1000, 2000)
+SECONDS = 600.0
+"""That one program may take."""
+SHORTEST = 0.2
+"""Seconds below which a growth says nothing."""
+SIDES = ("ours", "llvm")
 UNITS = ("setup", "gradient_propto")
-
-# ---------------------------------------------------------------- models
-
-
-def straight_line(n: int) -> str:
-    """`n` assignments, each of values before it."""
-    lines = ["parameters { vector[4] theta; }", "model {", "  real x0 = theta[1];"]
-    for k in range(1, n + 1):
-        lines.append(f"  real x{k} = x{k - 1} * theta[{k % 4 + 1}] + {k}.5 - exp(-square(x{max(0, k - 3)}));")
-    return "\n".join([*lines, f"  target += x{n} - dot_self(theta);", "}\n"])
-
-
-def loops(n: int) -> str:
-    """`n` loops over data, every other one with a range of its own."""
-    lines = ["data { int N; array[N] int M; vector[N] y; }", "parameters { vector[N] theta; real a; }", "model {"]
-    for k in range(1, n + 1):
-        upper = "N" if k % 2 else f"M[{k}]"
-        lines.append(f"  for (i in 1:{upper}) {{")
-        lines.append(f"    target += -square(y[i] - a * theta[i] - {k}.0);\n  }}")
-    return "\n".join([*lines, "}\n"])
-
-
-def densities(n: int) -> str:
-    """`n` vectorised `~` statements of different families."""
-    kinds = (
-        "y{k} ~ normal(a * y1, s);", "y{k} ~ student_t(4, a, s);", "y{k} ~ cauchy(a, s);", "y{k} ~ logistic(a, s);",
-        "y{k} ~ double_exponential(a, s);",
-    )  # fmt: skip
-    data = " ".join(f"vector[N] y{k};" for k in range(1, n + 1))
-    lines = [f"data {{ int N; {data} }}", "parameters { real a; real<lower=0> s; }", "model {"]
-    lines += ["  " + kinds[k % len(kinds)].format(k=k) for k in range(1, n + 1)]
-    return "\n".join([*lines, "}\n"])
-
-
-def functions(n: int) -> str:
-    """`n` functions, each of which calls the one before it, once."""
-    lines = ["functions {", "  real f0(real x) { return x; }"]
-    for k in range(1, n + 1):
-        lines.append(f"  real f{k}(real x) {{\n    real y = x * {k}.5;\n    return log1p_exp(f{k - 1}(y) + x);\n  }}")
-    return "\n".join([*lines, "}", "parameters { real x; }", "model {", f"  target += -f{n}(x);", "}\n"])
-
-
-def mixed(n: int) -> str:
-    """`n` loops in 7.5 `n` lines: transformed parameters, containers written in loops, densities, branches."""
-    lines = ["data { int N; vector[N] y; array[N] int<lower=1> g; }", "parameters { vector[N] b; real<lower=0> s; }"]
-    lines += ["transformed parameters {", "  vector[N] m0 = b;"]
-    half = n // 2
-    for k in range(1, half + 1):
-        lines += [f"  vector[N] m{k};", "  for (i in 1:N) {", f"    real z = m{k - 1}[i] * s;"]
-        lines += [f"    z += {k}.0 * y[i];", f"    m{k}[i] = z / (1 + square(z));", "  }", ""]
-    lines += ["}", "model {"]
-    for k in range(half + 1, n + 1):
-        lines += [
-            "  for (i in 2:N) {",
-            f"    if (g[i] > {k}) {{",
-            f"      target += normal_lpdf(y[i] | m{half}[i], s);",
-        ]
-        lines += ["    } else {", f"      target += -square(b[i - 1] - m{min(k - half, half)}[i]);", "    }", "  }"]
-        lines.append(f"  b ~ normal({k}, s);")
-    return "\n".join([*lines, "}\n"])
-
-
-MODELS: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
-    "straight line": (straight_line, (25, 50, 100, 200)),
-    "loops": (loops, (5, 10, 20, 40)),
-    "densities": (densities, (5, 10, 20, 40)),
-    "functions": (functions, (10, 20, 40, 80)),
-    "mixed": (mixed, (5, 10, 20, 40)),
-}
-
 
 # ---------------------------------------------------------------- measuring
 
@@ -116,32 +60,45 @@ def compile_seconds(text: str) -> tuple[float, float, int]:
     return ours, llvm, size
 
 
-def measure(kind: str, sizes: Sequence[int], repeat: int) -> list[dict[str, Any]]:
-    results: list[dict[str, Any]] = []
-    for n in sizes:
-        text = MODELS[kind][0](n)
-        ours, llvm, size = min((compile_seconds(text) for _ in range(repeat)), key=lambda r: r[0] + r[1])
-        row: dict[str, Any] = {
-            "kind": kind,
-            "n": n,
-            "lines": text.count("\n"),
-            "ours": ours,
-            "llvm": llvm,
-            "bytes": size,
-        }
-        if results and n == 2 * results[-1]["n"]:
-            before = results[-1]
-            row["growth"] = (ours + llvm) / (before["ours"] + before["llvm"])
-            row["growth_of_ours"] = ours / before["ours"]
-        results.append(row)
-    return results
+def measure(kind: str, lengths: Sequence[int], repeat: int) -> Iterator[dict[str, Any]]:
+    """A row for each length: seconds, and growth for a doubling of the length."""
+    before: dict[str, Any] | None = None
+    for length in lengths:
+        text = program_of(kind, length)
+        runs = [in_child(lambda text=text: compiled(text), SECONDS) for _ in range(repeat)]
+        if any(run.answer is None for run in runs):
+            yield {"kind": kind, "lines": text.count("\n"), "problem": runs[0].problem}
+            return
+        row: dict[str, Any] = min((run.answer for run in runs), key=lambda found: found["ours"] + found["llvm"])
+        row |= {"kind": kind, "lines": text.count("\n")}
+        if before is not None:
+            for name in ("ours", "llvm"):
+                if before[name] >= SHORTEST:
+                    step = math.log(2) / math.log(row["lines"] / before["lines"])
+                    row[f"growth_of_{name}"] = (row[name] / before[name]) ** step
+        before = row
+        yield row
+
+
+def compiled(text: str) -> dict[str, float]:
+    """What compiling takes, with the most memory of the process."""
+    ours, llvm, size = compile_seconds(text)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"ours": ours, "llvm": llvm, "bytes": size, "MB": memory}
+
+
+def is_above(row: dict[str, Any]) -> bool:
+    """Whether a step costs more than its limit."""
+    return row.get("growth_of_ours", 0) > LIMIT or row.get("growth_of_llvm", 0) > LLVM_LIMIT
 
 
 def line(row: dict[str, Any]) -> str:
-    growth = f"{row['growth']:8.2f} {row['growth_of_ours']:8.2f}" if "growth" in row else ""
-    mark = "  above the limit" if row.get("growth", 0) > LIMIT else ""
-    times = f"{1e3 * row['ours']:9.0f} {1e3 * row['llvm']:9.0f} {row['bytes'] / 1000:9.0f}"
-    return f"{row['kind']:14} {row['n']:5} {row['lines']:6} {times} {growth}{mark}"
+    if "problem" in row:
+        return f"{row['kind']:14} {row['lines']:6} {row['problem']}"
+    growth = " ".join(f"{row[f'growth_of_{name}']:6.2f}" if f"growth_of_{name}" in row else 6 * " " for name in SIDES)
+    mark = "  ABOVE THE LIMIT" if is_above(row) else ""
+    times = f"{1e3 * row['ours']:9.0f} {1e3 * row['llvm']:9.0f} {row['bytes'] / 1000:9.0f} {row['MB']:6.0f}"
+    return f"{row['kind']:14} {row['lines']:6} {times} {growth}{mark}"
 
 
 def profile(path: Path) -> None:
@@ -172,8 +129,8 @@ def of_posteriordb(folder: Path, repeat: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kind", action="append", choices=list(MODELS))
-    parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")])
+    parser.add_argument("--kind", action="append", choices=list(KINDS))
+    parser.add_argument("--lines", type=lambda text: [int(n) for n in text.split(",")], default=LENGTHS)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--profile", type=Path, metavar="MODEL.stan")
@@ -188,15 +145,15 @@ def main() -> int:
         return 0
     results: list[dict[str, Any]] = []
     if not arguments.json:
-        print(f"{'model':14} {'n':>5} {'lines':>6} {'ours, ms':>9} {'LLVM, ms':>9} {'kB':>9} {'growth':>8} {'ours':>8}")
-    for kind in arguments.kind or MODELS:
-        rows = measure(kind, arguments.sizes or MODELS[kind][1], arguments.repeat)
-        results += rows
-        if not arguments.json:
-            print("\n".join(map(line, rows)), flush=True)
+        print(f"{'kind':14} {'lines':>6} {'ours, ms':>9} {'LLVM, ms':>9} {'kB':>9} {'MB':>6}   ours   LLVM")
+    for kind in arguments.kind or KINDS:
+        for row in measure(kind, arguments.lines, arguments.repeat):
+            results.append(row)
+            if not arguments.json:
+                print(line(row), flush=True)
     if arguments.json:
         print(json.dumps(results))
-    return 0
+    return int(any(is_above(row) or "problem" in row for row in results))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,13 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import compile_time
+from compile_time import UNITS
+from generated_programs import KINDS, mixed, program_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -33,112 +34,7 @@ SHORTEST = 20e-3
 LONGEST = 20.0
 """Seconds after which longer programs are left out."""
 ADDED_LIMIT = 0.5
-"""Seconds that level 3 may add for the 300 lines of `compile_time.mixed(40)`."""
-
-# ---------------------------------------------------------------------- programs
-
-
-def targets(n: int) -> str:
-    """`n` increments of the target."""
-    lines = [f"data {{ vector[{n}] y; }}", "parameters { real mu; real<lower=0> s; }", "model {"]
-    return "\n".join([*lines, *(f"  target += normal_lpdf(y[{k}] | mu * {k}, s);" for k in range(1, n + 1)), "}\n"])
-
-
-def branches(n: int) -> str:
-    """`n` branches, each assigning what the next one reads."""
-    lines = ["data { int N; }", "parameters { vector[3] theta; }", "model {", "  real x = theta[1];", "  int k = 0;"]
-    for k in range(1, n + 1):
-        lines += [f"  if (N > {k}) {{", f"    x = x * 0.5 + {k};", "    k += 1;", "  } else if (theta[2] > x) {"]
-        lines += ["    x = theta[3] - x;", "  } else {", "    target += -x;", "  }"]
-    return "\n".join([*lines, "  target += -square(x) - k;", "}\n"])
-
-
-def nests(n: int) -> str:
-    """`n` nests of loops and branches, 12 deep."""
-    lines = ["data { int N; vector[N] y; }", "parameters { real a; }", "model {", "  real x = a;", "  int k;"]
-    for number in range(1, n + 1):
-        depth = 12
-        for level in range(depth):
-            indent = "  " * (level + 1)
-            opening = (f"for (i{level} in 1:N) {{", f"if (x > {number} + {level}) {{", "while (x < k) {")[level % 3]
-            lines.append(f"{indent}{opening}")
-        lines.append(f"{'  ' * (depth + 1)}x = x * y[i0] + a * {number};")
-        lines += ["  " * level + "}" for level in range(depth, 0, -1)]
-        lines.append(f"  k = {number};")
-    return "\n".join([*lines, "  target += -x;", "}\n"])
-
-
-def calls(n: int) -> str:
-    """`n` calls of one function with a loop, a branch and two ways out."""
-    lines = ["functions {", "  real f(real x, int n) {", "    real y = x;", "    for (i in 1:n) {", "      y += y * i;"]
-    lines += ["      if (y > 10) {", "        return y;", "      }", "    }", "    return -y;", "  }", "}"]
-    lines += ["parameters { real x; }", "model {"]
-    return "\n".join([*lines, *(f"  target += f(x * {k}, {k % 5 + 2});" for k in range(n)), "}\n"])
-
-
-def declarations(n: int) -> str:
-    """`n` variables of the model, every other one with a size."""
-    lines = ["data { int N; }", "parameters { real a; }", "model {"]
-    lines += [f"  real x{k} = a * {k};" if k % 2 else f"  vector[N] v{k} = rep_vector(a, N);" for k in range(n)]
-    return "\n".join([*lines, f"  target += x{(n - 2) | 1};", "}\n"])
-
-
-def assignments(n: int) -> str:
-    """`n` assignments to a few variables, each of what others have."""
-    lines = ["parameters { vector[4] theta; }", "model {", "  real x = theta[1];", "  real y = theta[2];"]
-    lines.append("  real z = 1;")
-    steps = ("x = y * {k} - z;", "y += x * theta[3];", "z = x - y / {k};")
-    lines += ["  " + steps[k % 3].format(k=k + 1) for k in range(n)]
-    return "\n".join([*lines, "  target += -square(x) - y - z;", "}\n"])
-
-
-def indexing(n: int) -> str:
-    """`n` assignments of elements and slices by elements and slices."""
-    lines = ["data { int N; array[N] int g; matrix[N, N] A; }", "parameters { vector[N] b; }", "model {"]
-    lines.append("  vector[N] v = b;")
-    steps = ("v[{k}] = b[g[{k}]] * A[{k}, 1];", "v[1:{k}] = b[1:{k}] + v[1:{k}];", "v[g] = A[, {k}];")
-    lines += ["  " + steps[k % 3].format(k=k + 1) for k in range(n)]
-    return "\n".join([*lines, "  target += -dot_self(v);", "}\n"])
-
-
-def profile_blocks(n: int) -> str:
-    """`n` profile blocks with a density each."""
-    lines = ["data { int N; vector[N] y; }", "parameters { real a; real<lower=0> s; }", "model {"]
-    for k in range(n):
-        lines += [f'  profile("p{k}") {{', f"    y ~ normal(a * {k}, s);", "  }"]
-    return "\n".join([*lines, "}\n"])
-
-
-def literals(n: int) -> str:
-    """`n` lines of numbers: arrays, vectors and matrices of 20 each."""
-    lines = ["transformed data {"]
-    for k in range(n):
-        numbers = ", ".join(f"{k}.{i}" for i in range(20))
-        lines.append(f"  array[20] real x{k} = {{{numbers}}};" if k % 2 else f"  row_vector[20] x{k} = [{numbers}];")
-    total = " + ".join(f"sum(x{k})" for k in range(0, n, max(1, n // 20)))
-    return "\n".join([*lines, "}", "parameters { real a; }", f"model {{ a ~ normal({total}, 1); }}\n"])
-
-
-KINDS: dict[str, Callable[[int], str]] = {
-    "targets": targets,
-    "branches": branches,
-    "nests": nests,
-    "calls": calls,
-    "declarations": declarations,
-    "assignments": assignments,
-    "indexing": indexing,
-    "profile-blocks": profile_blocks,
-    "literals": literals,
-    **{name.replace(" ", "-"): make for name, (make, _) in compile_time.MODELS.items()},
-}
-
-
-def program_of(kind: str, lines: int) -> str:
-    """A program of about `lines` lines."""
-    make = KINDS[kind]
-    short, long = (make(n).count("\n") for n in (8, 16))
-    per_unit = (long - short) / 8
-    return make(max(1, round((lines - short) / per_unit) + 8))
+"""Seconds that level 3 may add for the 300 lines of `generated_programs.mixed(40)`."""
 
 
 def lowered(text: str) -> ModuleOp:
@@ -283,7 +179,7 @@ def added_seconds(levels: Sequence[int]) -> Iterator[dict[str, Any]]:
     from ulam.passes.pipelines import level_pipeline
     from ulam.runtime.compiler import CompileOptions, Compiler
 
-    text = compile_time.mixed(40)
+    text = mixed(40)
     module = lowered(text)
     known = plausible_data(module)
     for level in levels:
@@ -292,7 +188,7 @@ def added_seconds(levels: Sequence[int]) -> Iterator[dict[str, Any]]:
         for _ in range(2):
             start = time.process_time()
             compiler = Compiler(text, options=CompileOptions(level))
-            for unit in compile_time.UNITS:
+            for unit in UNITS:
                 jit.compile_object(compiler.llvm_text(unit), jit.ONCE if unit == "setup" else jit.HOT)
             total = min(total, time.process_time() - start)
         yield {"level": level, "lines": text.count("\n"), "passes": passes, "compile": total}
