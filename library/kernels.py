@@ -256,10 +256,11 @@ _DESIGNS: dict[str, Kernel] = {
 _ROW_GROUPS: dict[str, Kernel] = {
     "flatten_reals": Kernel(f"in:f64{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:f64[n*k]"),
     "flatten_ints": Kernel(f"in:i32{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:i32[n*k]"),
-    # first rows of equal ones and how many; the arm that each row takes: rows in groups, where these start, their
-    # weights and arms; figures
+    # first rows of equal ones and how many; the arm that each row takes, or none: rows in groups, where these start,
+    # their weights and arms; figures
     "weigh_rows": Kernel(
-        "in:i32[g] in:f64[g] in:i32[n] n:i64 g:i64 m:i64 out:i32[n] out:i64[m+1] out:f64[m] out:i64[m] out:i64[6]",
+        "in:i32[g] in:f64[g] in:i32[a] a:i64 n:i64 g:i64 m:i64 out:i32[n] out:i64[m+1] out:f64[m] out:i64[m] "
+        "out:i64[6]",
         throws=True,
     ),
 }

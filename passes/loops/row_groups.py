@@ -98,25 +98,25 @@ class RowGroups:
         """
         count = self.count
         groups, known = self.alloc(count, i32, zero=True), self.one
-        arms = groups if arms is None else arms
         most = self.put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
-        split = self.alloc(count, i32)
         for column in flat:
             found = self.alloc(self.one, i64)
             name = f"group_{kind_of(element_of(column.buffer))}"
             place = (column.buffer, count, column.width, column.stride, column.across)
-            self.kernel(name, *place, groups, known, most, split, found)
-            groups, known = split, self.put(rt.LoadOp(found, self.zero))
+            self.kernel(name, *place, groups, known, most, groups, found)
+            known = self.put(rt.LoadOp(found, self.zero))
         some = self.integer(arith.MaxSIOp, known, self.zero)
         heads, weights = self.alloc(some, i32), self.alloc(some, f64)
         self.kernel("group_heads", groups, count, some, heads, weights)
-        order = self.alloc(count, i32)
+        order = groups  # which are needed no more
+        takes, armed = (groups, self.zero) if arms is None else (arms, count)
         room = self.number(_MOST_GROUPS)
         self.starts = self.alloc(self.number(_MOST_GROUPS + 1), i64)
         self.weights = self.alloc(room, f64)
         self.arms, figures = self.alloc(room, i64), self.alloc(self.number(_FIGURES), i64)
         self.kernel(
-            "weigh_rows", heads, weights, arms, count, some, room, order, self.starts, self.weights, self.arms, figures
+            "weigh_rows", heads, weights, takes, armed, count, some, room, order, self.starts, self.weights, self.arms,
+            figures,
         )
         self.groups = self.put(rt.LoadOp(figures, self.zero))
         left = self.put(rt.LoadOp(figures, self.one))

@@ -174,7 +174,34 @@ class _Sorter:
         """The order, the runs of equal rows, the first of each block, and what the kernel tells."""
         keys = self.rows.keys
         number = self.write.whole(len(keys))
-        entries = self.write.put(integer(arith.MuliOp, self.count, number))
+        runs = self.write.put(integer(arith.AddiOp, self._shifted(self.count, 2), self._shifted(self.count, 8)))
+        runs = self.write.put(integer(arith.AddiOp, runs, self.write.whole(2)))
+        blocks = self._shifted(self.write.put(integer(arith.AddiOp, self.count, self.write.whole(255))), 8)
+        blocks = self.write.put(integer(arith.AddiOp, blocks, self.one))
+        order = self.write.put(rt.AllocOp(self.count, rt.BufferType(i32)))
+        memory = self.write.put(rt.AllocBoundOp(runs, rt.BufferType(i32)))
+        first = self.write.put(rt.AllocBoundOp(blocks, rt.BufferType(i64)))
+        figures = self.write.put(rt.AllocOp(self.write.whole(4), rt.BufferType(i64)))
+        mark = self.write.put(rt.MarkOp())
+        table = self._keys()
+        uses = [sum(scatter.index is key for scatter in self.rows.scatters) for key in keys]
+        numbers = self.write.put(rt.ConstantsOp(DenseArrayBase.from_list(i32, uses)))
+        arguments = (table, self.count, number, numbers, runs, blocks, order, memory, first, figures)
+        self.write.before(rt.KernelOp("segment_rows", arguments))
+        self.write.before(rt.ReleaseOp(mark))
+        self._table_bytes = self.write.put(
+            integer(
+                arith.AddiOp,
+                self.write.put(integer(arith.ShLIOp, runs, self.write.whole(2))),
+                self.write.put(integer(arith.ShLIOp, blocks, self.write.whole(3))),
+            )
+        )
+        return order, memory, first, figures
+
+    def _keys(self) -> SSAValue:
+        """A table of the indices, those of a key one behind the other."""
+        keys = self.rows.keys
+        entries = self.write.put(integer(arith.MuliOp, self.count, self.write.whole(len(keys))))
         table = self.write.put(rt.AllocOp(entries, rt.BufferType(i32)))
         body = Block(arg_types=[i64])
         iteration = integer(arith.AddiOp, body.args[0], self.first)
@@ -189,26 +216,7 @@ class _Sorter:
             store = rt.StoreOp(narrow.results[0], table, index.results[0], initial=True)
             body.add_ops([place, base, index, narrow, store])
         self._loop(body)
-        uses = [sum(scatter.index is key for scatter in self.rows.scatters) for key in keys]
-        numbers = self.write.put(rt.ConstantsOp(DenseArrayBase.from_list(i32, uses)))
-        runs = self.write.put(integer(arith.AddiOp, self._shifted(self.count, 2), self._shifted(self.count, 8)))
-        runs = self.write.put(integer(arith.AddiOp, runs, self.write.whole(2)))
-        blocks = self._shifted(self.write.put(integer(arith.AddiOp, self.count, self.write.whole(255))), 8)
-        blocks = self.write.put(integer(arith.AddiOp, blocks, self.one))
-        order = self.write.put(rt.AllocOp(self.count, rt.BufferType(i32)))
-        memory = self.write.put(rt.AllocBoundOp(runs, rt.BufferType(i32)))
-        first = self.write.put(rt.AllocBoundOp(blocks, rt.BufferType(i64)))
-        figures = self.write.put(rt.AllocOp(self.write.whole(4), rt.BufferType(i64)))
-        arguments = (table, self.count, number, numbers, runs, blocks, order, memory, first, figures)
-        self.write.before(rt.KernelOp("segment_rows", arguments))
-        self._table_bytes = self.write.put(
-            integer(
-                arith.AddiOp,
-                self.write.put(integer(arith.ShLIOp, runs, self.write.whole(2))),
-                self.write.put(integer(arith.ShLIOp, blocks, self.write.whole(3))),
-            )
-        )
-        return order, memory, first, figures
+        return table
 
     def _columns(self, order: SSAValue, moved: SSAValue) -> list[SSAValue]:
         """Puts all columns in the order, and lets the loop read them then; what each takes, in 8 bytes."""

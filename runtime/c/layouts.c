@@ -53,27 +53,29 @@ typedef struct {
 enum { FIRST_SIZE = 256, BATCH = 32, SAMPLED_FROM = 1 << 14, PAIRS = 256 };
 
 static void make_table(ulam_context *ctx, group_table *table, int64_t groups) {
-  int64_t size = FIRST_SIZE;
-  while (3 * size < 4 * (groups + BATCH)) size *= 2;
-  table->size = size;
-  table->entries = ulam_alloc(ctx, size * (int64_t)sizeof(group_entry));
-  memset(table->entries, 0, (size_t)size * sizeof(group_entry));
+  int64_t size = 4 * (groups + BATCH) / 3 + 1;
+  table->size = size < FIRST_SIZE ? FIRST_SIZE : size;
+  table->entries = ulam_alloc(ctx, table->size * (int64_t)sizeof(group_entry));
+  memset(table->entries, 0, (size_t)table->size * sizeof(group_entry));
+}
+
+/* Where a key is looked for first. */
+static inline group_entry *first_entry(const group_table *table, uint64_t hash) {
+  __extension__ typedef unsigned __int128 wide;
+  return &table->entries[(uint64_t)((wide)hash * (uint64_t)table->size >> 64)];
 }
 
 /* The entry of a key, or the one that is free for it. */
 static inline group_entry *entry_of(const group_table *table, uint64_t hash, uint64_t value, int32_t before) {
-  uint64_t mask = (uint64_t)(table->size - 1), slot = hash & mask;
-  group_entry *entry = &table->entries[slot];
-  while (entry->number && (entry->value != value || entry->before != before)) {
-    slot = (slot + 1) & mask;
-    entry = &table->entries[slot];
-  }
+  group_entry *entry = first_entry(table, hash), *end = table->entries + table->size;
+  while (entry->number && (entry->value != value || entry->before != before))
+    if (++entry == end) entry = table->entries;
   return entry;
 }
 
 static void grow_table(ulam_context *ctx, group_table *table) {
   group_table old = *table;
-  make_table(ctx, table, old.size); /* to twice the size */
+  make_table(ctx, table, old.size / 2 * 3); /* to twice the size */
   for (const group_entry *entry = old.entries; entry < old.entries + old.size; ++entry)
     if (entry->number) *entry_of(table, hash_of(entry->value, entry->before), entry->value, entry->before) = *entry;
 }
@@ -104,7 +106,8 @@ static int64_t likely_groups(ulam_context *ctx, const key_column *key, int64_t n
   }
   ulam_release(ctx, mark);
   if (pairs < PAIRS / 2) return -1;
-  return pairs > table.found ? table.found : (int64_t)((double)n * (PAIRS / 2) / (double)pairs);
+  if (pairs > table.found) return table.found;
+  return (int64_t)(1.125 * (double)n * (PAIRS / 2) / (double)pairs); /* a table that is too small is made twice */
 }
 
 /* Splits groups further by a column; `groups` may be those before. How many there are; -1 if they are too many. */
@@ -121,7 +124,7 @@ static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n,
     for (int64_t i = 0; i < count; ++i) {
       values[i] = element(key, first + i);
       hashes[i] = hash_of(values[i], before_of(key, first + i));
-      __builtin_prefetch(&table.entries[hashes[i] & (uint64_t)(table.size - 1)]);
+      __builtin_prefetch(first_entry(&table, hashes[i]));
     }
     for (int64_t i = 0; i < count; ++i) {
       int32_t before = before_of(key, first + i);

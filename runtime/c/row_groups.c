@@ -63,11 +63,11 @@ static int is_in(int64_t count, int64_t weight, int by_counts) {
 
 /* Of `g` kinds of equal rows, of which the first is row `heads` and there are `counts`: rows in groups. Those of group j
  * are order[starts[j]] to order[starts[j + 1] - 1], weigh weights[j] and have taken[j] in `arms`, which has a number below
- * 8 for each row; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal
+ * 8 for each row, or, if `a` is 0, for none, which is 0; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal
  * rows are there once, whether the order is another one, how many rows have 0 in `arms`, how many numbers there are in it.
  * If there are too few equal rows (or g is 0: too many kinds), groups have weight 1 and all `n` rows, in their order. */
 ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, const int32_t *arms,
-                                 int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
+                                 int64_t a, int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
                                  int64_t *taken, int64_t *figures) {
   if (n > INT32_MAX)
     return ulam_fail(ctx, ULAM_FATAL,
@@ -77,7 +77,8 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
   memset(weights, 0, (size_t)room * 8);
   memset(taken, 0, (size_t)room * 8);
   int64_t rows_of[ARMS] = {0}, parts = 0, found = 0, groups = 0;
-  for (int64_t row = 0; row < n; ++row) ++rows_of[arms[row]];
+  if (a == 0) rows_of[0] = n;
+  for (int64_t row = 0; row < a; ++row) ++rows_of[arms[row]];
   for (int arm = 0; arm < ARMS; ++arm) parts += rows_of[arm] > 0;
   plan exact = plan_of_counts(counts, g, parts > 1 ? room / parts : room), bits = plan_of_bits(counts, g);
   if (bits.groups * parts > room) bits.groups = INT32_MAX;
@@ -89,10 +90,10 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
       int64_t begin = found, weight = is_worth ? p->weights[j] : 1;
       if (is_worth) {
         for (int64_t i = 0; i < g; ++i)
-          if (arms[heads[i]] == arm && is_in((int64_t)counts[i], weight, by_counts)) order[found++] = heads[i];
+          if ((a == 0 || arms[heads[i]] == arm) && is_in((int64_t)counts[i], weight, by_counts)) order[found++] = heads[i];
       } else {
         for (int64_t row = 0; row < n; ++row)
-          if (arms[row] == arm) order[found++] = (int32_t)row;
+          if (a == 0 || arms[row] == arm) order[found++] = (int32_t)row;
       }
       if (found == begin) continue;
       weights[groups] = (double)weight, taken[groups] = arm, starts[++groups] = found;

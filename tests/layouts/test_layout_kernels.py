@@ -159,7 +159,7 @@ def test_more_rows_than_32_bits_count_are_left_alone() -> None:
     assert figures[0] == 0, "there is no other order"
     call("sparse_columns", None, None, 1, 1, np.array([0, n]), np.zeros(1, np.int64), figures)
     assert list(figures[:3]) == [2, n, 1]
-    assert call("weigh_rows", None, None, None, n, 0, 64, None, None, None, None, figures) == 2
+    assert call("weigh_rows", None, None, None, 0, n, 0, 64, None, None, None, None, figures) == 2
     assert "2147483648 rows" in context.message
 
 

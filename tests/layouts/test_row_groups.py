@@ -15,8 +15,8 @@ def grouped(kinds: list[int], arms: list[int]) -> tuple[Counter[tuple[int, int]]
     """How often each row counts, with its arm; the rows in their order; figures. `kinds`: equal for equal rows."""
     n = len(kinds)
     heads, counts = np.unique(kinds, return_index=True, return_counts=True)[1:] if n else (np.zeros(0), np.zeros(0))
-    inputs = [heads.astype(np.int32), counts.astype(float), np.array(arms, np.int32)]
-    sizes = {"n": n, "g": len(heads), "m": ROOM}
+    inputs = [heads.astype(np.int32), counts.astype(float), np.array(arms if any(arms) else [], np.int32)]
+    sizes = {"n": n, "a": n if any(arms) else 0, "g": len(heads), "m": ROOM}
     *_, order, starts, weights, taken, figures = run("weigh_rows", inputs, sizes)
     found: Counter[tuple[int, int]] = Counter()
     for j in range(figures[0]):
