@@ -360,7 +360,8 @@ vector ode_initial_state(vector y0, int n_y0, int n_par) {
 vector ode_coupled(real t, vector z, int n, int n_y0, int n_par) {
   vector[n * (1 + n_y0 + n_par)] result;
   if (n_y0 + n_par == 0) {
-    result = callback(t, z);
+    vector[n] f = callback(t, z);
+    for (i in 1:n) result[i] = value_of(f[i]);
   } else {
     matrix[n, 1 + n + n_par] f = callback_jacobian(t, head(z, n));
     for (i in 1:n) result[i] = f[i, 1];
