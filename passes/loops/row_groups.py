@@ -26,13 +26,16 @@ _MOST_GROUPS = 64
 
 @record(frozen=True)
 class Strided:
-    """A column in memory: `width` elements of each row. `stays`: it can be read where it is."""
+    """A column in memory: `width` elements of each row. `stays`: it can be read where it is, or where `otherwise` is,
+    which has the same rows in another order.
+    """
 
     buffer: SSAValue
     stride: SSAValue
     width: SSAValue
     across: SSAValue
     stays: bool
+    otherwise: SSAValue | None = None
 
 
 class RowGroups:
@@ -148,7 +151,8 @@ class RowGroups:
         self.kernel(f"take_{kind_of(element)}", buffer, order, number, *place, out)
         if not column.stays or is_kept:
             return out
-        arms = [Region(Block([scf.YieldOp.create(operands=(value,))])) for value in (out, buffer)]
+        values = (out, column.otherwise or buffer)
+        arms = [Region(Block([scf.YieldOp.create(operands=(value,))])) for value in values]
         return self.put(scf.IfOp.create(operands=(self.is_moved,), result_types=(buffer.type,), regions=arms))
 
 

@@ -30,13 +30,14 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, is_speculatable
 from ulam.passes.loops.even_rows import additions
 from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.sorted_columns import NEEDLESS
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
 
 MOST_KEYS = 8
-REASONS = ("too few rows add to the same elements",)
+REASONS = ("too few rows add to the same elements", NEEDLESS)
 FIGURES = ("rows", "segments", "longest", "sorted", "bytes")
 
 
@@ -146,6 +147,10 @@ class _Sorter:
         rows = self.write.put(integer(arith.SubiOp, self._bound(self.loop.ub), self.first))
         self.one, self.count = one, self.write.put(integer(arith.MaxSIOp, rows, zero))
         slot = take_slots(self.module, 3)
+        of_element: dict[tuple[SSAValue, SSAValue], list[rt.LoadOp]] = {}
+        for load in self.rows.columns:
+            of_element.setdefault((load.buffer, load.index), []).append(load)
+        places = [(loads, *self._source(loads[0])) for loads in of_element.values()]
         mark = self.write.put(rt.MarkOp())
         order, runs, first, figures = self._segments()
         outcome, is_sorted, segments, longest = (self._element(figures, k) for k in range(4))
@@ -153,7 +158,8 @@ class _Sorter:
             self.write.before(rt.SetBoundOp(slot + k, value))
         taken = self.write.compare_integers("ne", outcome, zero)
         moved = self.write.both([taken, self.write.compare_integers("eq", is_sorted, zero)])
-        own = self._columns(order, moved)
+        own = [self._column(loads[0], column, source, order, moved) for loads, column, source in places]
+        self._read([(loads, column) for loads, column, _ in places])
         eight = self.write.whole(3)
         shifted = self.write.put(integer(arith.ShLIOp, self._sum(own), eight))
         bytes_ = self.write.put(integer(arith.AddiOp, shifted, self._table_bytes))
@@ -218,36 +224,40 @@ class _Sorter:
         self._loop(body)
         return table
 
-    def _columns(self, order: SSAValue, moved: SSAValue) -> list[SSAValue]:
-        """Puts all columns in the order, and lets the loop read them then; what each takes, in 8 bytes."""
-        of_element: dict[tuple[SSAValue, SSAValue], list[rt.LoadOp]] = {}
-        for load in self.rows.columns:
-            of_element.setdefault((load.buffer, load.index), []).append(load)
-        sizes: list[SSAValue] = []
-        columns: list[rt.BoundOp] = []
-        for loads in of_element.values():
-            slot, size = self._column(loads[0], order, moved)
-            sizes.append(size)
-            columns.append(rt.BoundOp(slot, loads[0].buffer.type))
+    def _read(self, columns: list[tuple[list[rt.LoadOp], int]]) -> None:
+        """Lets the loop read columns in slots."""
+        reads = [rt.BoundOp(slot, loads[0].buffer.type) for loads, slot in columns]
         assert self.loop.parent is not None
-        self.loop.parent.insert_ops_before(columns, self.loop)
-        for column, loads in zip(columns, of_element.values(), strict=True):
+        self.loop.parent.insert_ops_before(reads, self.loop)
+        for read, (loads, _) in zip(reads, columns, strict=True):
             for load in loads:
                 row = self.loop.body.block.args[0]
                 if self.rows.first:
                     number = integer(arith.SubiOp, row, self.loop.lb)
                     self.loop.body.block.insert_op_before(number, load)
                     row = number.results[0]
-                load.operands = [column.res, row]
-        return sizes
+                load.operands = [read.res, row]
 
-    def _column(self, load: rt.LoadOp, order: SSAValue, moved: SSAValue) -> tuple[int, SSAValue]:
-        """Puts a column in the order; the slot that has it then, and what it takes, in 8 bytes."""
-        element = load.res.type
+    def _source(self, load: rt.LoadOp) -> tuple[int, SSAValue | None]:
+        """The slot for a column, and the column as it is, in the slot behind; None if it is computed."""
         rest = self._rest_of(load.index)
-        zero = self.write.whole(0)
-        slot = take_slots(self.module, 1)
         if rest is None:
+            return take_slots(self.module, 1), None
+        position = self.first
+        for cls, value in rest:
+            position = self.write.put(integer(cls, position, self._bound(value)))
+        source = self.write.put(rt.ViewOp(self._bound(load.buffer), position))
+        slot = take_slots(self.module, 2)
+        self.write.before(rt.SetBoundOp(slot + 1, source))
+        return slot, source
+
+    def _column(
+        self, load: rt.LoadOp, slot: int, source: SSAValue | None, order: SSAValue, moved: SSAValue
+    ) -> SSAValue:
+        """Puts a column in the order, into a slot; what it takes, in 8 bytes."""
+        element = load.res.type
+        zero = self.write.whole(0)
+        if source is None:
             memory = self.write.put(rt.AllocBoundOp(self.count, load.buffer.type))
             body = Block(arg_types=[i64])
             place = rt.LoadOp(order, body.args[0])
@@ -261,16 +271,12 @@ class _Sorter:
         else:
             size = self.write.put(arith.SelectOp.create(operands=(moved, self.count, zero), result_types=(i64,)))
             memory = self.write.put(rt.AllocBoundOp(size, load.buffer.type))
-            position = self.first
-            for cls, value in rest:
-                position = self.write.put(integer(cls, position, self._bound(value)))
-            source = self.write.put(rt.ViewOp(self._bound(load.buffer), position))
             kernel = "take_reals" if element == f64 else "take_ints"
             strides = (self.one, self.one, self.one)
             self.write.before(rt.KernelOp(kernel, (source, order, size, *strides, self.count, memory)))
             found = self.write.put(arith.SelectOp.create(operands=(moved, memory, source), result_types=(memory.type,)))
         self.write.before(rt.SetBoundOp(slot, found))
-        return slot, size if element == f64 else self._shifted(size, 1)
+        return size if element == f64 else self._shifted(size, 1)
 
     def _rest_of(self, index: SSAValue) -> list[tuple[type[Operation], SSAValue]] | None:
         """What is added to the number of the iteration and subtracted, all from outside of the loop; None if the index

@@ -35,8 +35,9 @@ from ulam.passes.loops.index_forms import Form, known
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.row_groups import RowGroups, Strided, kind_of
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
+from ulam.passes.loops.sorted_columns import SortedColumns
 from ulam.passes.loops.tables import is_costly_function
-from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
+from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard, replace_uses
 from ulam.passes.running import TellingPass
@@ -58,18 +59,23 @@ class UniqueRows(TellingPass):
         if must_be_precise(module):
             return False
         evaluate = evaluate_of(module, self.name)
-        written: list[Operation] = []
+        changed: list[_Weighted] = []
         for loop in outermost_loops(evaluate.body.block, DataSlices()):
-            written += _change(loop, module, evaluate.body.block)
-        if written:
+            if (weighted := _change(loop, module, evaluate.body.block)) is not None:
+                changed.append(weighted)
+        if changed:
+            written = [op for weighted in changed for op in weighted.before]
             set_slots(module, hoist_data(evaluate, slots_of(module), written))
-        return bool(written)
+            for weighted in changed:
+                if weighted.sorted is not None:
+                    weighted.sorted.put_behind(weighted.is_taken)
+        return bool(changed)
 
 
-def _change(loop: scf.ForOp, module: ModuleOp, top: Block) -> list[Operation]:
-    """Makes a loop one over rows that differ; what is to be done when data are bound, nothing if the loop stays."""
+def _change(loop: scf.ForOp, module: ModuleOp, top: Block) -> _Weighted | None:
+    """Makes a loop one over rows that differ; None if the loop stays."""
     if rt.LoopAttr.kind_of(loop)[0] in ("cold", "groups"):
-        return []
+        return None
     try:
         rows = LoopOverRows(loop)
         _find_worth(rows)
@@ -77,12 +83,12 @@ def _change(loop: scf.ForOp, module: ModuleOp, top: Block) -> list[Operation]:
             raise NoRows("its data are known inside of a branch alone")
     except NoRows as why:
         remark_on(UniqueRows.name, loop, f"equal rows are not looked for: {why}", done=False)
-        return []
+        return None
     lift(loop, top, slices)
     weighted = _Weighted(rows, module, top)
     weighted.write()
     remark_on(UniqueRows.name, loop, "equal rows are looked for when data are bound", done=True)
-    return weighted.before
+    return weighted
 
 
 def _find_worth(rows: LoopOverRows) -> None:
@@ -133,6 +139,11 @@ def _take_arm(branch: scf.IfOp, arm: Region) -> None:
     discard(branch)
 
 
+def _slot_of(buffer: SSAValue) -> int:
+    """The slot that a buffer is in; -1 if it is in none."""
+    return buffer.owner.slot.value.data if isinstance(buffer.owner, rt.BoundOp) else -1
+
+
 class _Weighted(RowGroups):
     """Writes a loop over rows as one over groups of rows.
 
@@ -150,6 +161,7 @@ class _Weighted(RowGroups):
         self._count()
         is_kept = any(column.inner is not None for column in self.rows.columns)
         self.chain = [] if is_kept else _chain_of(self.rows)
+        self.sorted = None if is_kept or self.chain else self._sorted()
         flat = [self._flat(column) for column in self.rows.columns]
         columns = self.layout(flat, is_kept, self._arms())
         self._note()
@@ -185,6 +197,18 @@ class _Weighted(RowGroups):
             self.note_choice("parts of rows", _ONE_ARM, parts, one_arm)
         self.note()
 
+    def _sorted(self) -> SortedColumns | None:
+        """What gives rows another order (`sort-rows`), if that can wait until it is known that all rows stay."""
+        slots = {fact.slot.data for op in ops_within(self.rows.body) if (fact := ad.SegmentsAttr.of(op)) is not None}
+        bind = bind_of(self.module)
+        found = SortedColumns.of(bind.body.block, slots.pop()) if len(slots) == 1 and bind is not None else None
+        if found is None or not all(
+            not column.may_be_missing and column.strides[0] == {(): 1} and _slot_of(column.buffer) in found.slots
+            for column in self.rows.columns
+        ):
+            return None
+        return found
+
     def _keep_segments(self) -> None:
         """Rows in the order of an index (`sort-rows`) are so no more where equal ones have been put together."""
         slots: dict[int, None] = {}
@@ -192,7 +216,7 @@ class _Weighted(RowGroups):
             if isinstance(op, ad.AccumulateOp) and (fact := ad.SegmentsAttr.take(op)) is not None:
                 ad.SegmentsAttr(fact.slot, fact.key, IntAttr(0)).put(op)
                 slots[fact.slot.data] = None
-        for slot in slots:
+        for slot in slots if self.sorted is None else ():
             outcome = self.put(rt.BoundOp(slot, i64))
             left = self.put(arith.SelectOp.create(operands=(self.is_taken, self.zero, outcome), result_types=(i64,)))
             self.before.append(rt.SetBoundOp(slot, left))
@@ -224,6 +248,10 @@ class _Weighted(RowGroups):
             width = self.integer(arith.MaxSIOp, span, self.zero)
             begin = self.put(rt.ViewOp(column.buffer, offset))
             return Strided(begin, strides[0], width, across, stays=False)
+        if self.sorted is not None:
+            given = self.put(rt.BoundOp(_slot_of(column.buffer) + 1, column.buffer.type))
+            begin, otherwise = (self.put(rt.ViewOp(buffer, offset)) for buffer in (given, column.buffer))
+            return Strided(begin, self.one, self.one, self.zero, stays=True, otherwise=otherwise)
         begin = self.put(rt.ViewOp(column.buffer, offset))
         if self.rows.inner is None:
             stays = column.strides[0] == {(): 1} and isinstance(column.buffer.owner, rt.BoundOp)
