@@ -109,7 +109,7 @@ def _chain_of(rows: LoopOverRows) -> list[scf.IfOp]:
     chain: list[scf.IfOp] = []
     block: Block | None = rows.body
     while block is not None and len(chain) < _MOST_BRANCHES:
-        branch = next((op for op in rows.branches if op.parent is block and _is_worth_loops(op, rows)), None)
+        branch = _first_branch(block, rows)
         if branch is None:
             break
         chain.append(branch)
@@ -117,11 +117,26 @@ def _chain_of(rows: LoopOverRows) -> list[scf.IfOp]:
     return chain
 
 
-def _is_worth_loops(branch: scf.IfOp, rows: LoopOverRows) -> bool:
-    """Whether a branch is on data of the row, and has something costly in its arms."""
-    if branch.cond.owner is rows.body or not is_inside(branch.cond, rows.loop):
-        return False
-    return any(isinstance(op, arith.DivfOp) or is_costly_function(op) for op in ops_within(branch))
+def _first_branch(block: Block, rows: LoopOverRows) -> scf.IfOp | None:
+    """The first branch on data of a row that is costly; branches that are alike for all rows may stand around it, as
+    far as one arm of them is costly.
+    """
+    for branch in rows.branches:
+        if branch.parent is not block or not _is_costly(branch):
+            continue
+        if is_inside(branch.cond, rows.loop):
+            if branch.cond.owner is not rows.body:
+                return branch
+            continue
+        arms = [region.block for region in branch.regions if region.blocks and any(map(_is_costly, region.block.ops))]
+        if len(arms) == 1 and (found := _first_branch(arms[0], rows)) is not None:
+            return found
+    return None
+
+
+def _is_costly(op: Operation) -> bool:
+    """Whether there is something costly in an op, or in its arms."""
+    return any(isinstance(inner, arith.DivfOp) or is_costly_function(inner) for inner in ops_within(op))
 
 
 def _take_arm(branch: scf.IfOp, arm: Region) -> None:

@@ -194,3 +194,20 @@ def test_arms_that_keep_values_for_their_derivatives(tmp_path: Path) -> None:
     data = {"N": 400, "code": rng.integers(1, 4, 400), "t": rng.normal(size=400)}
     model = assert_same(path, data, rng.normal(size=(2, 2)))
     assert [choice.taken for choice in model.layout_choices() if choice.layout == "parts of rows"] == [True]
+
+
+def test_branches_that_are_alike_for_all_rows_may_stand_around_those_on_data(tmp_path: Path) -> None:
+    """`ordered_logistic` asks first whether there is one category alone: its rows were not parted by category."""
+    path = tmp_path / "ordered.stan"
+    path.write_text(
+        "data { int N; int C; array[N] int y; vector[N] x; } parameters { real b; real c; }\n"
+        "model { vector[C - 1] cuts = cumulative_sum(rep_vector(exp(c), C - 1)); y ~ ordered_logistic(b * x, cuts); }\n"
+    )
+    rng = np.random.default_rng(4)
+    data = {"N": 400, "C": 5, "y": rng.integers(1, 6, 400), "x": rng.normal(size=400)}
+    for categories in (5, 1):
+        data |= {"C": categories, "y": np.minimum(data["y"], categories)}
+        model = assert_same(path, data, rng.normal(size=(2, 2)))
+        (parts,) = [choice for choice in model.layout_choices() if choice.layout == "parts of rows"]
+        assert parts.taken == (categories == 5)
+        assert categories == 1 or parts.figures["parts"] == 3
