@@ -21,7 +21,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, root, viewed, written_buffers, written_roots_within
+from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, root, viewed, written_roots_within
 from ulam.passes.loops.filled_buffers import (
     covers,
     fills_alone,
@@ -29,6 +29,7 @@ from ulam.passes.loops.filled_buffers import (
     loops_around,
     only_loaded_and_written,
     same_index,
+    users,
 )
 
 MOST_TERMS = 200
@@ -259,19 +260,22 @@ class Nest:
 
     def _filled(self, load: rt.LoadOp) -> Terms | None:
         """What loops before have added up, or stored, in the element that a row reads: one per row, by its variable."""
-        alloc = load.buffer.owner
-        if not isinstance(alloc, rt.AllocOp):
+        alloc = viewed(load.buffer).owner
+        if not isinstance(alloc, rt.AllocOp) or not only_loaded_and_written(alloc):
             return None
         ahead = not is_inside(alloc.res, self.outer)
-        writers = [use.operation for use in alloc.res.uses if alloc.res in written_buffers(use.operation)]
-        if ahead:  # what is read has been stored since
-            writers = [op for op in writers if not isinstance(op, rt.FillOp)]
-        if len(writers) != 1 or not only_loaded_and_written(alloc):
+        writers = [op for op in users(alloc) if not isinstance(op, rt.LoadOp)]
+        if ahead and not any(isinstance(op, ad.AccumulateOp) for op in writers):
+            # what is read has been stored since, which `fills_alone` makes sure of
+            writers = [op for op in writers if op.parent is not alloc.parent]
+        if len(writers) != 1:
             return None
         (writer,) = writers
         added = isinstance(writer, ad.AccumulateOp)
         if not (added and alloc.zero is not None) and not isinstance(writer, rt.StoreOp):
             return None
+        if load.buffer is not (writer.operands[0] if added else writer.operands[1]):
+            return None  # not the same part of the memory
         around = loops_around(writer, alloc.parent)
         reader = loops_around(load, self.outer.parent if ahead else alloc.parent)
         if not around or not reader or (not added and len(around) != 1):

@@ -12,7 +12,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import ancestor_in
-from ulam.passes.loops.effects import PURE, UNKNOWN, root, written_roots_within
+from ulam.passes.loops.effects import PURE, UNKNOWN, root, viewed, written_roots_within
 
 
 def loops_around(op: Operation, block: Block | None) -> list[scf.ForOp]:
@@ -72,11 +72,10 @@ def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
         if isinstance(op, rt.LoadOp):
             read.add(root(op.buffer))
         elif isinstance(op, (rt.StoreOp, ad.AccumulateOp)):
-            alloc = op.buffer.owner
-            users = [use.operation for use in op.buffer.uses if use.operation is not op]
+            alloc = viewed(op.buffer).owner
             if not isinstance(alloc, rt.AllocOp) or alloc.parent is not filler.parent:
                 return False
-            loads = [user for user in users if not (isinstance(user, rt.FillOp) and is_behind(filler, user))]
+            loads = [user for user in users(alloc) if user is not op and not is_overwritten(user, filler)]
             if not all(isinstance(user, rt.LoadOp) and reader.is_ancestor(user) for user in loads):
                 return False
         elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
@@ -122,8 +121,27 @@ def is_behind(op: Operation, other: Operation) -> bool:
     return following is op
 
 
+def is_overwritten(op: Operation, filler: scf.ForOp) -> bool:
+    """Whether an op writes to memory ahead of the nest that fills what is read of it."""
+    return isinstance(op, (rt.FillOp, rt.StoreOp)) and is_behind(filler, op)
+
+
+def users(alloc: rt.AllocOp, *, views: bool = False) -> list[Operation]:
+    """What uses memory, and views of it; the views, too, if they are asked for."""
+    found: list[Operation] = []
+    pending: list[SSAValue] = [alloc.res]
+    while pending:
+        for use in pending.pop().uses:
+            op = use.operation
+            if isinstance(op, rt.ViewOp):
+                pending.append(op.res)
+            if views or not isinstance(op, rt.ViewOp):
+                found.append(op)
+    return found
+
+
 def only_loaded_and_written(alloc: rt.AllocOp) -> bool:
-    return all(isinstance(use.operation, (rt.LoadOp, rt.StoreOp, rt.FillOp, ad.AccumulateOp)) for use in alloc.res.uses)
+    return all(isinstance(user, (rt.LoadOp, rt.StoreOp, rt.FillOp, ad.AccumulateOp)) for user in users(alloc))
 
 
 def same_index(one: SSAValue, other: SSAValue, moved: tuple[SSAValue, SSAValue]) -> bool:

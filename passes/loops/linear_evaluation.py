@@ -12,7 +12,8 @@ from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.filled_buffers import is_behind, tests_of
+from ulam.passes.loops.effects import viewed
+from ulam.passes.loops.filled_buffers import is_behind, tests_of, users
 from ulam.passes.loops.linear_binding import Binding
 from ulam.passes.loops.linear_rows import (
     MOST_STRAIGHT,
@@ -109,12 +110,12 @@ def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write:
 
 def _move_fill(fill: scf.ForOp, reader: scf.ForOp) -> None:
     """Puts a nest, and the memory that it fills, in front of the one that reads it."""
-    assert reader.parent is not None
+    block = fill.parent
+    assert block is not None and reader.parent is not None
     stores = [op for op in ops_within(fill) if isinstance(op, (rt.StoreOp, ad.AccumulateOp))]
-    buffers = {op.buffer: None for op in stores if not is_inside(op.buffer, fill)}
-    starts = [use.operation for buffer in buffers for use in buffer.uses if isinstance(use.operation, rt.FillOp)]
-    for op in (*(buffer.owner for buffer in buffers), *starts, fill):
-        assert isinstance(op, Operation)
+    allocs = {viewed(op.buffer).owner for op in stores if not is_inside(op.buffer, fill)}
+    moved = {op for alloc in allocs if isinstance(alloc, rt.AllocOp) for op in (alloc, *users(alloc, views=True))}
+    for op in [op for op in block.ops if op in moved] + [fill]:
         op.detach()
         reader.parent.insert_op_before(op, reader)
 

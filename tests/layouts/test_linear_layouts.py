@@ -53,6 +53,15 @@ FORMS = {
         "target += normal_id_glm_lpdf(y | X, mu, c, t); }",
         2,
     ),
+    # The second reads what was stored ahead of the loop, the third an element beside those of the loop.
+    "errors in a part of a vector": (
+        "model { { vector[n] r; r[1] = a; r[2] = 0; for (i in 3 : n) r[i] = y[i] - a - b * y[i - 1] - t * y[i - 2]; "
+        "r[3 : n] ~ normal(0, s); } "
+        "{ vector[n] r; r[1] = a * t; for (i in 2 : n) r[i] = y[i] - b * y[i - 1]; r ~ normal(0, s); } "
+        "{ vector[n] r; r[1] = a; for (i in 2 : n) r[i] = y[i] - b * y[i - 1]; r[2 : n] ~ normal(0, s); "
+        "target += r[1]; } }",
+        1,
+    ),
 }
 KEPT = {
     "a parameter in the design": "model { y ~ normal(a + b * (x * c[1]) .* (x * c[2]) + exp(a * x), s); }",
