@@ -63,6 +63,7 @@ PASSES: dict[str, str] = {
     "forward-stores": "ulam.passes.loops.forward_stores:ForwardStores",
     "logs-of-choices": "ulam.passes.loops.logs_of_choices:LogsOfChoices",
     "licm": "ulam.passes.loops.licm:Licm",
+    "invariant-loops": "ulam.passes.loops.invariant_loops:InvariantLoops",
     "private-rows": "ulam.passes.loops.private_rows:PrivateRows",
     "terms-at-stores": "ulam.passes.loops.terms_at_stores:TermsAtStores",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",

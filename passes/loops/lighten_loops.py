@@ -12,6 +12,9 @@ from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.nested import NestedPass
 
+_LOOPS_OF_DATA = "if-changed{passes=invariant-loops then=hoist-data},"
+"""What loops compute of data may decide what is tabulated."""
+
 
 @record(frozen=True)
 class LightenLoops(NestedPass):
@@ -36,7 +39,8 @@ class LightenLoops(NestedPass):
             (
                 *(["share-arms"] if branches else []),
                 "licm{guarded=true function=evaluate}",
-                'if-changed{passes="separate-data-checks,tabulate-data" then="cse,dce,hoist-data"}',
+                f'if-changed{{passes="separate-data-checks,{_LOOPS_OF_DATA * branches}tabulate-data" '
+                'then="cse,dce,hoist-data"}',
                 "defer-checks{branches=true}" if branches else "defer-checks",
                 "cse",
                 'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data"}'

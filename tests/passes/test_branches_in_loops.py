@@ -220,3 +220,41 @@ model {{
 
 
 # ---------------------------------------------------------------- what leaves
+
+
+REPEATED = """
+functions { real number(array[] int k, int n, int most, real p) {
+  return n < max(k) ? negative_infinity() : -log(most) + binomial_lpmf(k | n, p);
+} }
+data { int N; int m; array[m] int k; }
+parameters { real<lower=0, upper=1> p; vector[m] b; }
+model {
+  vector[N] l;
+  for (n in 1:N) l[n] = number(k, n, N, p);
+  for (n in 1:N) target += b[1 + n % m] * sum(b) - n * max(b);
+  target += log_sum_exp(l);
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+@pytest.mark.parametrize("k", [[], [1], [0, 2, 3]])
+def test_loops_that_each_iteration_repeats(n: int, k: list[int]) -> None:
+    """The greatest of no numbers is an error, but not if no iteration asks for it."""
+    plain, tried = (
+        StanModel(REPEATED, {"N": n, "m": len(k), "k": k}, opt_level=level, cache=False) for level in (0, 3)
+    )
+    point = np.linspace(-0.5, 0.7, 1 + len(k))
+
+    def outcome(model: StanModel) -> Any:
+        try:
+            value, gradient = model.log_density_gradient(point)
+            return [value, *gradient]
+        except (Rejection, RuntimeError) as error:
+            return str(error)
+
+    first, second = outcome(plain), outcome(tried)
+    if isinstance(first, str):
+        assert first == second
+    else:
+        np.testing.assert_allclose(second, first, rtol=1e-11)
