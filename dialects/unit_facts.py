@@ -38,6 +38,31 @@ class PartAttr(Fact):
 
 
 @plain_attribute
+class SitesAttr(Fact):
+    """Errors of a call have sites of their own, which lie so far behind those that the function notes: `#rt.sites<12>`.
+
+    func.call @library.f(%x) {rt.sites = #rt.sites<12>} : (f64) -> f64
+    """
+
+    name = "rt.sites"
+    ON = (func.CallOp,)
+    distance: IntAttr
+
+    def verify(self) -> None:
+        if self.distance.data <= 0:
+            raise VerifyException(f"sites of a call lie behind those of the function, found {self.distance.data}")
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_int(self.distance.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return (IntAttr(parser.parse_integer(allow_boolean=False)),)
+
+
+@plain_attribute
 class SlotsAttr(Fact):
     """How many slots of the bound table the functions of the module use: `#rt.slots<3>`."""
 

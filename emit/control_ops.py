@@ -14,6 +14,7 @@ from ulam.emit.external_calls import external_call
 from ulam.emit.llvm_text import callee_name, llvm_type, symbol
 from ulam.emit.loop_metadata import loop_metadata
 from ulam.emit.memory_ops import STACK_LIMIT, context_field, fail_block, site_of
+from ulam.emit.outlined_code import ERROR_SITE
 from ulam.emit.scalar_ops import known_integer
 from ulam.library.externals import is_external
 from ulam.library.kernels import FAST
@@ -204,14 +205,30 @@ def _stack_guard(e: FunctionEmitter, op: Operation) -> None:
     e.begin_block(good)
 
 
-def _propagate(e: FunctionEmitter, status: str) -> None:
-    """Leaves with `status` unless it is 0; whoever made it has noted the error."""
+def _propagate(e: FunctionEmitter, status: str, sites: rt.SitesAttr | None) -> None:
+    """Leaves with `status` unless it is 0; whoever made it has noted the error. `sites`: as of another call."""
     fine = e.temporary()
     good, error = e.fresh("returned"), e.fresh("failed")
     e.line(f"{fine} = icmp eq i32 {status}, 0")
     e.line(f"br i1 {fine}, label %{good}, label %{error}{e.module.unlikely_else()}")
-    e.cold += [f"{error}:", f"  ret i32 {status}"]
+    e.cold.append(f"{error}:")
+    if sites is not None:
+        _note_sites_of_call(e, sites.distance.data)
+    e.cold.append(f"  ret i32 {status}")
     e.begin_block(good)
+
+
+def _note_sites_of_call(e: FunctionEmitter, distance: int) -> None:
+    """Adds `distance` to the site that is noted, if there is one."""
+    address, noted, there, moved, site = (e.temporary() for _ in range(5))
+    e.cold += [
+        f"  {address} = getelementptr inbounds i8, ptr %context, i64 {ERROR_SITE}",
+        f"  {noted} = load i64, ptr {address}, align 8",
+        f"  {there} = icmp sge i64 {noted}, 0",
+        f"  {moved} = add i64 {noted}, {distance}",
+        f"  {site} = select i1 {there}, i64 {moved}, i64 {noted}",
+        f"  store i64 {site}, ptr {address}, align 8",
+    ]
 
 
 def _call(e: FunctionEmitter, op: Operation) -> None:
@@ -227,7 +244,7 @@ def _call(e: FunctionEmitter, op: Operation) -> None:
         arguments.append(f"ptr {slot}")
     status = e.temporary()
     e.line(f"{status} = call i32 {symbol(callee)}({', '.join(arguments)})")
-    _propagate(e, status)
+    _propagate(e, status, rt.SitesAttr.of(op))
     for n, result in enumerate(op.results):
         place = e.in_record(slots[0], n) if in_record else slots[n]
         e.line(f"{e.define(result)} = load {e.type(result)}, ptr {place}, align 8")

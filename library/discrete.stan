@@ -184,7 +184,8 @@ real beta_neg_binomial_lcdf(int n, real r, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   if (n < 0) return negative_infinity();
-  return beta_neg_binomial_log_probability(n, r, alpha, beta);
+  return n * alpha > r * beta ? log1m_exp(beta_neg_binomial_log_tail_of_both(n + 1, r, alpha, beta))
+         : beta_neg_binomial_log_sum(n, r, alpha, beta);
 }
 
 real beta_neg_binomial_lccdf(int n, real r, real alpha, real beta) {
@@ -193,15 +194,17 @@ real beta_neg_binomial_lccdf(int n, real r, real alpha, real beta) {
   require_positive_finite(beta);
   if (n < 0) return 0;
   return n * alpha > r * beta ? beta_neg_binomial_log_tail_of_both(n + 1, r, alpha, beta)
-         : log1m_exp(beta_neg_binomial_log_probability(n, r, alpha, beta));
+         : log1m_exp(beta_neg_binomial_log_sum(n, r, alpha, beta));
 }
 
 real beta_neg_binomial_log_tail_of_both(int n, real r, real alpha, real beta) {
-  return r < beta ? beta_neg_binomial_log_tail(n, r, alpha, beta) : beta_neg_binomial_log_tail(n, beta, alpha, r);
+  real s = r < beta ? r : beta;
+  real t = r < beta ? beta : r;
+  return beta_neg_binomial_log_tail(n, s, alpha, t);
 }
 
-real beta_neg_binomial_log_probability(int n, real r, real alpha, real beta) {
-  if (n * alpha > r * beta) return log1m_exp(beta_neg_binomial_log_tail_of_both(n + 1, r, alpha, beta));
+/* From n down to where masses no longer count. */
+real beta_neg_binomial_log_sum(int n, real r, real alpha, real beta) {
   real s = r < beta ? r : beta;
   real t = r < beta ? beta : r;
   real total = 1;
@@ -214,7 +217,7 @@ real beta_neg_binomial_log_probability(int n, real r, real alpha, real beta) {
     k -= 1;
     if (term < 1e-20 * total && k * (alpha + 1) < (r - 1) * (beta - 1)) term = 0;
   }
-  return beta_neg_binomial_lpmf(n | r, alpha, beta) + log(total);
+  return beta_neg_binomial_log_mass(n, s, alpha, t) + log(total);
 }
 
 /* The first masses one by one; the rest is a hypergeometric series 3F2 at 1, which converges slowly, made by Thomae's

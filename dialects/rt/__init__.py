@@ -25,7 +25,7 @@ from ulam.dialects.rt.memory import (
     ViewOp,
 )
 from ulam.dialects.rt.services import CheckOp, HarmlessAttr, KernelOp, MathOp, StackGuardOp
-from ulam.dialects.unit_facts import EntryAttr, LoopAttr, PartAttr, SlotsAttr
+from ulam.dialects.unit_facts import EntryAttr, LoopAttr, PartAttr, SitesAttr, SlotsAttr
 
 RT = Dialect(
     "rt",
@@ -34,5 +34,5 @@ RT = Dialect(
         FillOp, MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, ConstantsOp, NullOp,
         IsNullOp,
     ],
-    [BufferType, MarkType, EntryAttr, PartAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr],
+    [BufferType, MarkType, EntryAttr, PartAttr, SitesAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr],
 )  # fmt: skip

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ulam.dialects import rt
+from ulam.dialects.attributes import number
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.statuses import LOCATE, REJECTION
@@ -34,3 +35,15 @@ def _is_ordered(op: Operation) -> bool:
 def is_deferrable(check: rt.CheckOp) -> bool:
     """Domain checks."""
     return check.status is not None and check.status.value.data in (REJECTION, LOCATE)
+
+
+def leave_open(op: Operation) -> None:
+    """Takes its site from an op that has one: which error it is another unit tells."""
+    if "site" not in op.properties:
+        return
+    if isinstance(op, rt.AllocOp):
+        del op.properties["site"]
+    else:
+        op.properties["site"] = number(-1)
+    if isinstance(op, rt.CheckOp):
+        op.properties["status"] = number(LOCATE)

@@ -31,11 +31,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
-from ulam.dialects.attributes import number
 from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.library.records import record
-from ulam.library.statuses import LOCATE
 from ulam.passes.idle_passes import MANY
+from ulam.passes.loops.checks import leave_open
 from ulam.passes.loops.parts import COPIED, WRITES_BOUND, bring_in, part_of, takes_stack
 from ulam.passes.remarks import remark_on
 
@@ -390,9 +389,4 @@ def _without_sites(ops: Sequence[Operation]) -> None:
     for same in zip(*map(ops_within, ops), strict=True):
         first = same[0]
         if "site" in first.properties and len({op.properties.get("site") for op in same}) > 1:
-            if isinstance(first, rt.AllocOp):
-                del first.properties["site"]
-            else:
-                first.properties["site"] = number(-1)
-            if isinstance(first, rt.CheckOp):
-                first.properties["status"] = number(LOCATE)
+            leave_open(first)

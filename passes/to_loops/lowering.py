@@ -60,6 +60,17 @@ class CheckSite:
     line: int
     column: int
 
+    @property
+    def place(self) -> tuple[str, int, int]:
+        return self.file, self.line, self.column
+
+
+def place_told(location: LocationAttr | None) -> tuple[str, int, int]:
+    """File, line and column of a location, as a site has them."""
+    if isinstance(location, FileLineColLoc):
+        return location.filename.data, location.line.data, location.column.data
+    return "", 0, 0
+
 
 @record(eq=False)
 class Storage:
@@ -351,11 +362,7 @@ class Lowering:
         function = None if self.subjects else self.called_function()
         if function is not None and not message.startswith(f"{function}: "):
             message = f"{function}: {message}"
-        location = location or self.error_location()
-        file, line, column = "", 0, 0
-        if isinstance(location, FileLineColLoc):
-            file, line, column = location.filename.data, location.line.data, location.column.data
-        self.sites.append(CheckSite(status, message, file, line, column))
+        self.sites.append(CheckSite(status, message, *place_told(location or self.error_location())))
         return len(self.sites) - 1
 
     def in_library(self) -> bool:

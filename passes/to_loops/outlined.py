@@ -14,11 +14,12 @@ target before the call, and whether the Jacobian counts, are further arguments o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, StringAttr, SymbolRefAttr, f64, i1, i32, i64
+from xdsl.dialects.builtin import FunctionType, IntAttr, StringAttr, SymbolRefAttr, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
@@ -29,7 +30,8 @@ from ulam.passes.autodiff.calls import OF_LIBRARY, Derivatives
 from ulam.passes.autodiff.forward_mode import TangentFunctions
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.to_loops.lowering import CallFrame, Lowering
+from ulam.passes.loops.checks import leave_open
+from ulam.passes.to_loops.lowering import CallFrame, CheckSite, Lowering, place_told
 from ulam.passes.to_loops.repeated_functions import RepeatedFunctions
 from ulam.passes.to_loops.shared_functions import SharedFunctions
 from ulam.passes.to_loops.target_terms import TargetTerms
@@ -37,6 +39,8 @@ from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import LocationAttr
+
+ErrorsOfShared = Literal["none", "elsewhere", "by call"]
 
 _TARGET_OPS = (stan.TargetAddOp, stan.JacobianAddOp, stan.TargetOp)
 
@@ -97,6 +101,8 @@ class _Key:
     differentiated_again: bool
     known: tuple[tuple[int, int], ...]
     """Integers among the flattened arguments, by position."""
+    told: str | None = None
+    """What errors of a function of the library are about, where it has some: the one that the program calls."""
 
 
 @record
@@ -109,12 +115,19 @@ class _Version:
     adds_target: bool
     reads_target: bool
     takes_jacobian: bool
+    sites: range = range(0)
+    """The entries of the site table that errors have as of its first call, where further calls have others."""
+    place: tuple[str, int, int] = ("", 0, 0)
+    """That of its first call: errors that are told elsewhere, as those of `reject`, are told there at all calls."""
+    is_called: bool = False
 
 
 class Outlined:
     """The functions of one unit that are called, written then: recursive, `repeated`, and `shared` ones of the library.
 
-    `terms`: calls that may wait. `of_data`: calls with data alone are `shared`, too.
+    `terms`: calls that may wait. `of_data`: calls with data alone are `shared`, too. `errors`: of which `shared`
+    functions that can fail is so: those of none, of all since another unit tells the error, or of each call where the
+    function is not differentiated.
     """
 
     def __init__(
@@ -123,6 +136,7 @@ class Outlined:
         whole_terms: bool = False,
         of_data: bool = False,
         repeated: RepeatedFunctions | None = None,
+        errors: ErrorsOfShared = "none",
     ) -> None:
         self.graph = CallGraph(functions)
         self.terms = TargetTerms(functions, whole_terms)
@@ -132,6 +146,7 @@ class Outlined:
         """What functions of solvers call, where they are differentiated in place."""
         self.shared = SharedFunctions(functions, of_data=of_data)
         self._repeated = repeated
+        self._errors = errors
         self._versions: dict[_Key, _Version] = {}
 
     def is_called(
@@ -169,6 +184,8 @@ class Outlined:
             assert low.jacobian is not None
             operands.append(low.jacobian)
         op = builder.emit(func.CallOp, operands, version.outputs, {"callee": SymbolRefAttr(version.symbol)})
+        if distance := _sites_of_call(low, version):
+            rt.SitesAttr(IntAttr(distance)).put(op)
         results = list(op.results)
         if version.adds_target:
             builder.insert(ad.TargetAddOp(results.pop()))
@@ -187,16 +204,31 @@ class Outlined:
     ) -> Value | None:
         """The same for a function of the library that need not be called; None if it can fail, and is not.
 
-        A part of a solver that rejects nothing fails only if there is no memory for it: as of its first call.
+        A part of a solver that rejects nothing fails only if there is no memory for it.
         """
         known, written, sites = dict(self._versions), len(self.written), len(low.sites)
-        self._version(low, function, unnormalized and all(f.unnormalized for f in low.frames), autodiff)
-        if all(in_solver and site.status == FATAL for site in low.sites[sites:]):
-            return self.call(low, function, arguments, unnormalized, autodiff)
-        self.shared.failing.add(function.sym_name.data)
-        del low.sites[sites:], self.written[written:]
-        self._versions = known
-        return None
+        unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
+        version = self._version(low, function, unnormalized, autodiff)
+        if any(not in_solver or site.status != FATAL for site in low.sites[sites:]):
+            if not self._tells_errors(low):
+                self.shared.failing.add(function.sym_name.data)
+                del low.sites[sites:], self.written[written:]
+                self._versions = known
+                return None
+            if self._errors == "elsewhere":
+                for op in (op for new in self.written[written:] for op in ops_within(new)):
+                    leave_open(op)
+                del low.sites[sites:]
+                version.sites = range(0)
+        result = self.call(low, function, arguments, unnormalized, autodiff)
+        version.is_called = True  # if not: it was written here, and the version for known integers was called
+        return result
+
+    def _tells_errors(self, low: Lowering) -> bool:
+        """Whether an error of a function that is called is told as that of the program's call."""
+        if self._errors == "by call":
+            return all(frame.closure is None for frame in low.frames)
+        return self._errors == "elsewhere"
 
     # ------------------------------------------------------------ writing
 
@@ -215,7 +247,8 @@ class Outlined:
             autodiff = [True] * len(autodiff)
         bits, again = tuple(map(bool, autodiff)), low.differentiated_again
         key = _Key(name, unnormalized, bits, takes_jacobian, again, tuple(known.items()))
-        if (found := self._versions.get(key)) is not None:
+        of_call = replace(key, told=low.called_function())
+        if (found := self._versions.get(key) or self._versions.get(of_call)) is not None:
             return found
         inputs = [t for formal in function.function_type.inputs for t in _flat_types(formal, function.location)]
         outputs = [t for result in function.function_type.outputs for t in _flat_types(result, function.location)]
@@ -231,7 +264,11 @@ class Outlined:
             takes_jacobian,
         )
         self._versions[key] = version
+        first = len(low.sites)
         self.written.append(self._write(low, function, version, key))
+        if function.library is not None and self._errors == "by call" and len(low.sites) > first:
+            version.sites, version.place = range(first, len(low.sites)), place_told(low.error_location())
+            self._versions[of_call] = self._versions.pop(key)
         return version
 
     def _write(self, low: Lowering, function: stan.FuncOp, version: _Version, key: _Key) -> func.FuncOp:
@@ -243,7 +280,8 @@ class Outlined:
         inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
         inner.differentiated_again = key.differentiated_again
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
-        frame = CallFrame(function, function.location, key.unnormalized)
+        in_library = function.library is not None
+        frame = CallFrame(function, low.builder.location if in_library else function.location, key.unnormalized)
         constants = dict(key.known)
         parts = iter([_argument(builder, argument, constants.get(n)) for n, argument in enumerate(block.args)])
         body = function.body.block
@@ -252,7 +290,7 @@ class Outlined:
             inner.env[formal] = value
             frame.autodiff[formal] = bit
             _name(value, formal.name_hint)
-        if function.library is not None:
+        if in_library:
             inner.frames.extend(low.frames)
         inner.frames.append(frame)
         if self.graph.is_recursive(function.sym_name.data):
@@ -276,6 +314,18 @@ class Outlined:
             regions=[Region(block)],
             location=function.location,
         )
+
+
+def _sites_of_call(low: Lowering, version: _Version) -> int:
+    """How far behind the sites of a version those of a call lie, which are added here; 0 of the first call."""
+    is_first, version.is_called = not version.is_called, True
+    if is_first or not version.sites:
+        return 0
+    first, end, here = version.sites.start, len(low.sites), place_told(low.error_location())
+    for site in low.sites[first : version.sites.stop]:
+        place = here if site.place == version.place else site.place
+        low.sites.append(CheckSite(site.status, site.message, *place))
+    return end - first
 
 
 def _results(low: Lowering, value: Value) -> list[SSAValue]:

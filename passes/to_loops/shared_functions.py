@@ -1,7 +1,8 @@
 """Which functions of the library a large program calls, instead of writing them in place once more.
 
 Written in place, a function is optimised together with what is around it; in the hundredth place that is worth less
-than the time that it takes to compile. One that can fail stays in place: the error is told at the program's call.
+than the time that it takes to compile. One that can fail is called, too, if its error can be told at the program's
+call (`outlined`), but for requirements, which are about what the program calls the arguments: they stay in place.
 
 Solvers are large, and written once for each function of the program that is solved: their parts that call no function
 of the program are in place once.

@@ -332,7 +332,8 @@ def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = Fal
     repeated = None
     if not whole_terms and not kind.locating:
         repeated = RepeatedFunctions(program.functions, program.blocks, kind.computes, binds=kind.has_bind)
-    outlined = Outlined(program.functions, whole_terms, of_data=not kind.has_bind, repeated=repeated)
+    errors = "elsewhere" if kind.hot else "by call"
+    outlined = Outlined(program.functions, whole_terms, of_data=not kind.has_bind, repeated=repeated, errors=errors)
     program = replace(program, outlined=outlined, profiled=kind.profiled, is_bound=kind.is_bound)
     functions = _WRITERS[kind.computes](program, sites, kind)
     module = ModuleOp([*functions, *program.outlined.written])

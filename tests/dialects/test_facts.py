@@ -14,7 +14,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ulam.dialects.ad import AD
-from ulam.dialects.rt import RT, LoopAttr, SlotsAttr
+from ulam.dialects.rt import RT, LoopAttr, SitesAttr, SlotsAttr
 from ulam.dialects.stan import STAN, ProfiledBlocksAttr
 from ulam.passes import verify_facts
 from ulam.passes.lowering_pipeline import lower
@@ -121,6 +121,7 @@ def test_facts_are_read_as_they_are_written(text: str) -> None:
     [
         ("module attributes {rt.slots = 3 : i64} {}", "builtin.module: 'rt.slots' is to be a #rt.slots, found 3 : i64"),
         ("module attributes {rt.slots = #rt.slots<-1>} {}", "a number of slots is not negative, found -1"),
+        (f"func.func @f(%x: f64) -> f64 attributes {{rt.sites = #rt.sites<2>}} {BODY}", "is an attribute of func.call"),
         ("module attributes {rt.entry = #rt.entry} {}", "builtin.module: 'rt.entry' is an attribute of func.func"),
         ("module attributes {rt.entri = #rt.entry} {}", "the dialect 'rt' has no attribute 'rt.entri', but .*rt.entry"),
         (
@@ -149,6 +150,7 @@ def test_values_of_facts_are_verified() -> None:
     for make in (
         lambda: LoopAttr(StringAttr("interleave"), IntAttr(1)),
         lambda: SlotsAttr(IntAttr(-2)),
+        lambda: SitesAttr(IntAttr(0)),
         lambda: ProfiledBlocksAttr(ArrayAttr([StringAttr("modell")])),
     ):
         with pytest.raises(VerifyException):

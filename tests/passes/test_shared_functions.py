@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -66,22 +67,58 @@ def calls(term: str, name: str) -> list[int]:
     return sorted(Counter(n for n in names if n.startswith(f"library.{name}") and ".forward" in n).values())
 
 
-def test_what_can_fail_stays_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is at the call in the program."""
+@pytest.fixture
+def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One that divides by an int and rejects, and one that calls it twice; the third call of each is one."""
     monkeypatch.setattr(shared_functions, "PLACES", 2)
     monkeypatch.setattr(shared_functions, "LARGE", 1)
-    (tmp_path / "shares.stan").write_text("real shared(real x, int n, int k) { return exp(x) * (n %/% k); }")
+    (tmp_path / "shares.stan").write_text("""
+real shared(real x, int n, int k) { return part_of_shared(x, n, k) + part_of_shared(x, 0, 1); }
+real part_of_shared(real x, int n, int k) {
+  if (n == 99) reject("too large: ", k);
+  return exp(x) * (n %/% k);
+}
+""")
     register_library("shares", tmp_path)
-    try:
-        body = "\n".join(f"target += shared(a, {n}, k);" for n in range(5))
-        text = f"data {{ int k; }} parameters {{ real a; }} model {{\n{body}\n}}"
-        model = ulam.StanModel(text, {"k": 2}, cache=False)
-        assert model.log_density([0.0]) == 0 + 0 + 1 + 1 + 2
-        assert "@library" not in str(model.module("lowered"))
-        with pytest.raises(ulam.UlamError, match="line 2"):
-            ulam.StanModel(text, {"k": 0}, cache=False).log_density_gradient([0.0])
-    finally:
-        register_library("shares")
+    yield
+    register_library("shares")
+
+
+CALLS = 6
+BLOCKS = {
+    "transformed data": ("setup", "{{ {} }} parameters {{ real a; }}", "1.0"),
+    "transformed parameters": ("constrain", "{{ {} }}", "a"),
+    "model": ("gradient_propto", "{{ {} target += t; }}", "a"),
+}
+
+
+@pytest.mark.parametrize("line", [1, 3, 6])
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.usefixtures("failing")
+def test_an_error_is_at_the_call_in_the_program(block: str, line: int) -> None:
+    unit, body, argument = BLOCKS[block]
+    calls = "".join(f"\nt += shared({argument}, {'n, k' if k == line else '1, 1'});" for k in range(1, CALLS + 1))
+    parameters = "" if block == "transformed data" else "parameters { real a; } "
+    text = f"data {{ int n; int k; }} {parameters}{block} {body.format('real t = 0;' + calls)}"
+    model = evaluated(text, block, n=1, k=1)
+    assert "@library" in str(model.module("lowered", unit))
+    place = f"line {line + 1}, column 6"
+    with pytest.raises(ulam.UlamError, match="zero") as failure:
+        evaluated(text, block, n=1, k=0)
+    assert place in str(failure.value)
+    with pytest.raises(ulam.UlamError, match="too large: 7") as failure:
+        evaluated(text, block, n=99, k=7)
+    assert "shares.stan', line 4" in str(failure.value)
+
+
+def evaluated(text: str, block: str, **data: int) -> ulam.StanModel:
+    """A model whose block has been run."""
+    model = ulam.StanModel(text, data, opt_level=0, cache=False)
+    if block == "model":
+        model.log_density_gradient([0.0])
+    else:
+        model.param_constrain([0.0], include_tp=True, include_gq=True, rng=model.new_rng(1))
+    return model
 
 
 def test_indices_within_known_sizes_are_no_checks() -> None:

@@ -85,6 +85,21 @@ func.func @caller(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   func.return %r : f64
 }
 
+// An error of a call that has sites of its own: they are added to the function's.
+// CHECK-LABEL: define i32 @second_caller(
+// CHECK:       failed:
+// CHECK-NEXT:    [[SITE:%.*]] = getelementptr inbounds i8, ptr %context, i64 16
+// CHECK-NEXT:    [[NOTED:%.*]] = load i64, ptr [[SITE]], align 8
+// CHECK-NEXT:    [[THERE:%.*]] = icmp sge i64 [[NOTED]], 0
+// CHECK-NEXT:    [[MOVED:%.*]] = add i64 [[NOTED]], 12
+// CHECK-NEXT:    [[FOUND:%.*]] = select i1 [[THERE]], i64 [[MOVED]], i64 [[NOTED]]
+// CHECK-NEXT:    store i64 [[FOUND]], ptr [[SITE]], align 8
+// CHECK-NEXT:    ret i32
+func.func @second_caller(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
+  %r = func.call @callee(%x) {rt.sites = #rt.sites<12>} : (f64) -> f64
+  func.return %r : f64
+}
+
 // A failed check notes its site and values, behind everything else, and leaves with its status.
 // CHECK-LABEL: define internal i32 @callee(
 // CHECK:         %ok = fcmp ogt double %x, 0.0
