@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -49,12 +50,15 @@ class Pipeline:
     SLP vectorisation is always off: it takes most of the time and gains nothing here.
     `if_long`: of modules of more than `LONG_MODULE` lines these passes only, by their names in llvmlite, instead of all
     that belong to `speed`.
+    `plain_if_long`: code of such modules is generated for one instruction after the other, in an eighth of the time.
+    Nothing is fused then, so last bits may differ.
     """
 
     speed: int = 1
     vectorize: bool = True
     interleave: bool = False
     if_long: tuple[str, ...] = ()
+    plain_if_long: bool = False
 
 
 HOT = Pipeline()
@@ -76,6 +80,8 @@ ONCE = Pipeline(
 of LLVM for loops, without widening them, make little faster. Endless recursion needs no more stack than at its first
 level: it ends when it is interrupted, not before.
 """
+ONCE_LOOSELY = replace(ONCE, plain_if_long=True)
+"""The same where last bits may differ: at levels 3 and 4."""
 VAST = Pipeline(speed=0, vectorize=False)
 """For modules with a function so long that passes of LLVM whose time grows with the square of it would never end: those
 of this pipeline, and of code generation for it, take time in proportion. Nothing is fused, widened or inlined."""
@@ -123,13 +129,13 @@ def _initialize() -> None:
             _initialized = True
 
 
-def _target_machine(speed: int, processor: str = NATIVE) -> TargetMachine:
-    """A new one each time: they must not be shared between threads."""
+def _target_machine(care: int, processor: str = NATIVE) -> TargetMachine:
+    """A new one each time: they must not be shared between threads. `care`: with which code is generated, 0 to 2."""
     machine = target(processor)
     return llvm.Target.from_triple(machine.triple).create_target_machine(
         cpu=machine.cpu,
         features=machine.features,
-        opt=min(speed, 2),
+        opt=min(care, 2),
         reloc="pic",
         codemodel="default",
     )
@@ -207,7 +213,8 @@ def _optimized(
 ) -> Iterator[tuple[TargetMachine, ModuleRef]]:
     """The module after LLVM's passes, and the machine that it is for."""
     is_long = text.count("\n") > LONG_MODULE
-    with _options(is_long), _target_machine(pipeline.speed, processor) as machine, _parsed(text) as module:
+    care = 0 if is_long and pipeline.plain_if_long else pipeline.speed
+    with _options(is_long), _target_machine(care, processor) as machine, _parsed(text) as module:
         if prefix:
             for function in module.functions:
                 if not function.is_declaration and function.linkage == llvm.Linkage.external:

@@ -21,7 +21,7 @@ from ulam.library.records import record
 from ulam.passes.running import PassObserver, observed_by
 from ulam.passes.units import UNITS
 from ulam.runtime.assembly_listing import Assembly, read_assembly
-from ulam.runtime.compiler import CompileOptions, Compiler, compiling, load_stages
+from ulam.runtime.compiler import CompileOptions, Compiler, compiling, llvm_pipeline, load_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Operation
 
+    from ulam.emit.jit import Pipeline
     from ulam.passes.known_data import KnownData
     from ulam.passes.remarks import Remark
 
@@ -313,7 +314,7 @@ def record_compile(
         seconds = max(0.0, _rest(watcher, begun, spent, count))
         watcher.end_phase()
     watcher.close(PassRun("emit LLVM IR", MACHINE, 0, seconds), llvm_lines(emitted))
-    assembly = _generate(watcher, emitted, unit)
+    assembly = _generate(watcher, emitted, llvm_pipeline(UNITS[unit], options.opt_level))
     return CompileRecord(
         text, name, _sources(compiler, text, name), unit, options.passes, watcher.runs, remarks, assembly
     )
@@ -333,11 +334,11 @@ def _rest(watcher: _Watcher, begun: float, spent: float, first: int) -> float:
     return time.process_time() - begun - (watcher._spent - spent) - passes
 
 
-def _generate(watcher: _Watcher, emitted: str, unit: str) -> Assembly:
+def _generate(watcher: _Watcher, emitted: str, pipeline: Pipeline) -> Assembly:
     from ulam.emit import jit
 
     begun = time.process_time()
-    optimized, between, assembly = jit.compile_listings(emitted, jit.HOT if UNITS[unit].hot else jit.ONCE)
+    optimized, between, assembly = jit.compile_listings(emitted, pipeline)
     watcher.close(PassRun("LLVM's passes", MACHINE, 0, between - begun), llvm_lines(optimized))
     run = PassRun("LLVM's code generation", MACHINE, 0, time.process_time() - between)
     listing = read_assembly(assembly)

@@ -358,7 +358,7 @@ class Compiler:
         from ulam.emit import jit
 
         kind = UNITS[name]
-        pipeline = jit.HOT if kind.hot else jit.ONCE
+        pipeline = llvm_pipeline(kind, self.options.opt_level)
         text = self._lower(kind).text
         return jit.compile_assembly(text, pipeline, processor=self.options.target, prefix=kind.prefix)
 
@@ -471,9 +471,19 @@ class Compiler:
     ) -> UnitObject:
         from ulam.emit import jit
 
-        pipeline = pipeline or (jit.HOT if kind.hot else jit.ONCE)
+        pipeline = pipeline or llvm_pipeline(kind, self.options.opt_level)
         code = jit.compile_object(unit.text, pipeline, between, processor=self.options.target, prefix=kind.prefix)
         return UnitObject(code, unit.sites, unit.n_slots, unit.draws, unit.layouts)
+
+
+def llvm_pipeline(kind: UnitKind, opt_level: int) -> Pipeline:
+    """How hard LLVM tries with a unit."""
+    from ulam.emit import jit
+    from ulam.passes.lowering_pipeline import REASSOCIATING_LEVEL
+
+    if kind.hot:
+        return jit.HOT
+    return jit.ONCE_LOOSELY if opt_level >= REASSOCIATING_LEVEL else jit.ONCE
 
 
 STAGES = {

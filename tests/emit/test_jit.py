@@ -15,7 +15,8 @@ from work import lines_executed
 
 from ulam.emit import jit
 from ulam.emit.errors import CodeGenerationError
-from ulam.runtime.compiler import Compiler
+from ulam.passes.units import UNITS
+from ulam.runtime.compiler import Compiler, llvm_pipeline
 
 DOUBLE_IT = """
 func.func @f(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
@@ -174,6 +175,31 @@ def test_what_checks_and_copies_once_is_not_optimised() -> None:
         compiler = Compiler(program)
         assert chosen(compiler.llvm_text("setup"), jit.ONCE) is expected
         assert chosen(compiler.llvm_text("gradient_propto"), jit.HOT) is jit.HOT
+
+
+def products(count: int) -> str:
+    """A function that adds up `count` products, and that of the last two numbers."""
+    lines = ["define double @f(double %x, double %y) {", "  %s0 = fmul contract double %x, %x"]
+    for k in range(count):
+        lines += [f"  %p{k} = fmul contract double %s{k}, %y", f"  %s{k + 1} = fadd contract double %p{k}, %x"]
+    return "\n".join([*lines, f"  ret double %s{count}", "}", ""])
+
+
+def test_long_modules_that_run_seldom_get_plain_code_where_bits_may_differ() -> None:
+    """Products and sums are then not fused: neither in short modules nor at levels 0 to 2 is that so."""
+    long = jit.LONG_MODULE // 2
+
+    def is_fused(count: int, pipeline: jit.Pipeline) -> bool:
+        return "vfmadd" in jit.compile_assembly(products(count), pipeline, processor="x86-64-v3")
+
+    constrain, gradient = UNITS["constrain"], UNITS["gradient_propto"]
+    assert is_fused(long, llvm_pipeline(constrain, 2))
+    assert is_fused(long, llvm_pipeline(gradient, 3))
+    assert is_fused(100, llvm_pipeline(constrain, 3))
+    assert not is_fused(long, llvm_pipeline(constrain, 3))
+    loaded = jit.load_object(jit.compile_object(products(long), llvm_pipeline(constrain, 3)))
+    address = loaded.address("f")
+    assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_double)(address)(1.0, 0.5) == 2.0
 
 
 def test_parts_of_a_vector_a_known_distance_apart_are_widened() -> None:
