@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import f64, i1, i32, i64
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -39,6 +39,9 @@ WHERE: dict[type[Operation], tuple[int, int]] = {
 
 SCALAR = (scf.ForOp, rt.AllocOp)
 """What keeps LLVM from widening the loop around: a loop inside, memory that each iteration takes for itself."""
+
+CALLS = (rt.KernelOp, func.CallOp)
+"""What rows that are side by side cannot do."""
 
 _READS = (rt.LoadOp, ad.KeptOp)
 SIZE = 400

@@ -37,7 +37,7 @@ from ulam.passes.loops.effects import is_speculatable
 from ulam.passes.loops.even_rows import EvenRows
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.row_columns import RowColumns
-from ulam.passes.loops.row_nests import SCALAR, SHORT_COLUMNS, SIZE, NotApplicable, RowNest
+from ulam.passes.loops.row_nests import CALLS, SCALAR, SHORT_COLUMNS, SIZE, NotApplicable, RowNest
 from ulam.passes.loops.strips import Strips
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
@@ -89,6 +89,8 @@ def _of_changed_copy(op: scf.ForOp, may_transpose: bool) -> Strips | None:
     is_uneven = may_transpose and EvenRows.may_gain(op)
     if not (is_uneven or RowColumns.may_gain(op)) or outer is None or _has_more_ops(op, SIZE):
         return None
+    if any(isinstance(inner, CALLS) for inner in ops_within(op.body.block)):
+        return None  # rows are not side by side, whatever is done to loops in them
     nest = cloned(op)
     outer.insert_op_before(nest, op)
     even, columns = EvenRows(nest), RowColumns(nest)
