@@ -42,7 +42,7 @@ from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.second_loops import RANGE_BITS, is_sink, repeatable, roots_of, split
 from ulam.passes.loops.value_ranges import ValueRanges
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import copies, rebuild
+from ulam.passes.rewriting import copies, discard, rebuild, replace_uses
 
 _CONSTANT_BITS = 120.0
 """What a constant factor may be away from 1, in powers of 2."""
@@ -109,6 +109,22 @@ def _stored(value: SSAValue) -> SSAValue:
     return value
 
 
+def _is_of_two(found: LogSum) -> bool:
+    """Whether a sum has two terms, each with an exponential of its own."""
+    of_two = len(found.terms) == 2 and found.weights is None and found.loop is None
+    return of_two and isinstance(found.op, arith.AddfOp)
+
+
+def _write_two(found: LogSum) -> None:
+    """Two numbers need one exponential, of their difference."""
+    block = found.op.parent
+    assert block is not None
+    new = rt.MathOp("log_sum_exp", found.terms, location=found.op.location)
+    block.insert_op_before(new, found.op)
+    replace_uses(found.op.results[0], new.results[0])
+    discard(found.op)
+
+
 class _Rewriting:
     """The rewriting of one function."""
 
@@ -125,6 +141,11 @@ class _Rewriting:
         changed = False
         for found in sums:
             reason = self._rewrite(found)
+            if reason is not None and _is_of_two(found):
+                _write_two(found)
+                remark(LogSumsToProducts.name, found.op.location, "log_sum_exp", "one exponential of two", done=True)
+                changed = True
+                continue
             changed = changed or reason is None
             remark(
                 LogSumsToProducts.name, found.op.location, "log_sum_exp", reason or "logarithm of a sum of products",

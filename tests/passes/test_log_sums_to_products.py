@@ -112,3 +112,23 @@ def test_what_is_negative_has_no_logarithm() -> None:
     assert np.isfinite(model.log_density([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]))
     assert np.isnan(model.log_density([0.1, -0.2, 0.3, -0.4, 0.5, 0.6]))
     assert model.log_density([0.1, 0.0, 0.3, 0.4, 0.5, 0.6]) == pytest.approx(np.log(0.1 * 0.3 + 0.5) + np.log(0.6))
+
+
+TWO = (
+    "data { int n; vector[n] x; vector[n] z; } parameters { real a; real b; } "
+    "model { for (k in 1 : n) { vector[2] l = [x[k], z[k]]'; l[1] += a; l[2] += b; target += log_sum_exp(l); } }"
+)
+
+
+def test_two_terms_take_one_exponential() -> None:
+    """They are no logarithms; ends of the range, and what no double holds."""
+    assert is_done(TWO, 3)
+    assert not is_done(TWO.replace("vector[2] l = [x[k], z[k]]'", "vector[3] l = [x[k], z[k], 0]'"), 3)
+    point = np.array([0.3, -0.2])
+    values = [0.0, 1.0, -745.0, 1e300, -1e300, np.inf, -np.inf, np.nan]
+    for x, z in ((x, z) for x in values for z in values):
+        plain, done = (ulam.StanModel(TWO, {"n": 1, "x": [x], "z": [z]}, opt_level=level) for level in (0, 3))
+        first, second = plain.log_density_gradient(point), done.log_density_gradient(point)
+        np.testing.assert_allclose(second[0], first[0], rtol=1e-14)
+        if np.isfinite(first[0]):
+            np.testing.assert_allclose(second[1], first[1], rtol=1e-14, atol=1e-300)
