@@ -13,6 +13,8 @@ Products may leave the range of numbers where sums of logarithms do not. What is
 NaN in the product; sums that are NaN, or so large or small that a product might have lost something, go by the way
 that the program has, in a second loop that as a rule has no iteration. So minus infinity, NaN and what is at the end of
 the range stay what they were.
+
+Two terms that are no such logarithms take one exponential, of their difference, as `log_sum_exp` of two numbers does.
 """
 
 from __future__ import annotations
