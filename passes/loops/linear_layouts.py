@@ -186,6 +186,8 @@ def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:
 
 def _addends(value: SSAValue, nest: Nest, scales: RowScales) -> list[SSAValue]:
     """What is added up to a value."""
+    while (chosen := scales.of_positive(value)) is not None:
+        value = chosen
     op = value.owner
     if isinstance(op, arith.AddfOp | arith.SubfOp) and is_inside(value, nest.outer) and not nest.is_shared(value):
         second = scales.negated(op) if isinstance(op, arith.SubfOp) else op.rhs

@@ -3,6 +3,8 @@
     ((y - mu) * inv(sigma * se)) ^ 2   =   inv(sigma)^2 * ((y - mu) * inv(se)) ^ 2
     log(sigma * se)                    =   log(sigma) + log(se)        where both are positive
 
+    y == 0 ? -inf : log density      =   log density            where the data y are positive
+
 So rows of weighted normal models are those of unweighted ones, with other data. What is written here stands beside what
 it equals, in the same loop, and is used where the loop is replaced alone.
 """
@@ -15,6 +17,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.affine_rows import Nest
@@ -76,6 +79,19 @@ class RowScales:
                 for part in (common, size)
             )
         return common, size
+
+    def of_positive(self, value: SSAValue) -> SSAValue | None:
+        """What a choice by `y == 0` is for positive data `y`, which the rows then have to have (`lognormal`)."""
+        choice = value.owner
+        if not isinstance(choice, arith.SelectOp) or not is_inside(value, self.nest.outer):
+            return None
+        condition = choice.cond.owner
+        if not isinstance(condition, arith.CmpfOp) or predicate_of(condition) != "oeq":
+            return None
+        if known_constant(condition.rhs) != 0 or not self.nest.is_data(condition.lhs):
+            return None
+        self.sizes[condition.lhs] = None
+        return choice.rhs
 
     def negated(self, difference: arith.SubfOp) -> SSAValue:
         """What is subtracted, with the other sign."""

@@ -298,7 +298,7 @@ class _Weighted(RowGroups):
     ) -> None:
         """Writes what rows compute of their data into a table; a row that does several of these has the same of all.
 
-        `numbers`: of conditions, each within the else of those before: that of the first one that holds is written.
+        `numbers`: of conditions, wherever they are computed: the largest one of those that hold is written.
         """
         loops, trips = self.rows.loops, self.trips
 
@@ -320,20 +320,26 @@ class _Weighted(RowGroups):
             assert index is not None
             value = copy.results[0]
             if numbers is not None:
-                number, none = constant(numbers[original], i32), constant(0, i32)
-                chosen = arith.SelectOp.create(operands=(value, number.result, none.result), result_types=(i32,))
-                block.add_ops([number, none, chosen])
+                number, known = constant(numbers[original], i32), rt.LoadOp(table, index)
+                is_more = arith.CmpiOp.create(
+                    operands=(number.result, known.res), result_types=(i1,), properties={"predicate": CMPI["sgt"]}
+                )
+                holds = arith.AndIOp.create(operands=(value, is_more.result), result_types=(i1,))
+                chosen = arith.SelectOp.create(operands=(holds.result, number.result, known.res), result_types=(i32,))
+                block.add_ops([number, known, is_more, holds, chosen])
                 value = chosen.results[0]
             block.add_op(rt.StoreOp(value, table, index))
 
         self.before.append(DataSlices().copy(self.rows.loop, ops, store))
 
     def _arms(self) -> SSAValue | None:
-        """Which arm of the chain each row takes."""
+        """Which arm of the chain each row takes: the first one has the largest number, the last else has 0."""
         if not self.chain:
             return None
         arms = self.alloc(self.count, i32, zero=True)
-        numbers = {branch.cond.owner: n + 1 for n, branch in enumerate(self.chain)}
+        numbers: dict[Operation | Block, int] = {}
+        for n, branch in enumerate(self.chain):
+            numbers.setdefault(branch.cond.owner, len(self.chain) - n)
         self._fill([op for op in numbers if isinstance(op, Operation)], arms, numbers)
         return arms
 
@@ -401,7 +407,7 @@ class _Weighted(RowGroups):
         chosen: Operation = loops.pop()
         while loops:
             each = loops.pop()
-            number = constant(len(loops) + 1, i64)
+            number = constant(len(self.chain) - len(loops), i64)
             is_taken = arith.CmpiOp.create(
                 operands=(arm.res, number.result), result_types=(i1,), properties={"predicate": CMPI["eq"]}
             )

@@ -154,3 +154,25 @@ def test_operands_of_lazy_operators_are_not_read_early(tmp_path: Path, level: in
     assert model.log_density([-1.0]) == 10.0
     with pytest.raises(ulam.UlamError, match=r"index 5 out of range"):
         model.log_density([1.0])
+
+
+def test_the_first_condition_that_holds_decides_wherever_the_others_are_computed() -> None:
+    """A distribution with a branch of its own in the last arm: both conditions were computed ahead, and the last one's
+    outcome was taken for all rows."""
+    program = ulam.StanProgram(
+        "data { int N; vector[N] x; array[N] int seen; vector[N] t; }\n"
+        "parameters { real a; real<lower=0> s; }\n"
+        "model { for (n in 1:N) target += seen[n] == 1 ? lognormal_lpdf(t[n] | a * x[n], s)"
+        " : lognormal_lccdf(t[n] | a * x[n], s); }"
+    )
+    rng = np.random.default_rng(4)
+    times = rng.gamma(2, 1, 300)
+    times[::7] = 0
+    data = {"N": 300, "x": rng.standard_normal(300), "seen": rng.integers(0, 2, 300) * (times > 0), "t": times}
+    model, plain = program(data), program(data, opt_level=0)
+    value, gradient = model.log_density_gradient([0.2, -0.3])
+    expected, slopes = plain.log_density_gradient([0.2, -0.3])
+    assert value == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-11)
+    parts = next(choice for choice in model.layout_choices() if choice.layout == "parts of rows")
+    assert parts.figures["parts"] == 3

@@ -39,8 +39,8 @@ FORMS = {
     ),
     "weights": (
         "model { y ~ normal(a + b * x, s * e); target += normal_lpdf(y | a + X * c, t ./ sqrt(e)); "
-        "for (i in 1 : n) y[i] ~ normal(u[g[i]] + b * x[i], e[i]); }",
-        3,
+        "for (i in 1 : n) y[i] ~ normal(u[g[i]] + b * x[i], e[i]); e ~ lognormal(a + b * x, s); }",
+        4,
     ),
     "sums": (
         "model { vector[n] r = y - a - X * c; real q = 0; for (i in 1 : n) q += square(y[i] - u[g[i]] - b * x[i]); "
