@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import cached_property
 
 from ulam.library.records import record
 
@@ -80,11 +81,19 @@ class ObjectFile:
     def _text(self, offset: int) -> str:
         return self.code[offset : self.code.index(b"\0", offset)].decode()
 
-    @property
+    @cached_property
     def code_section(self) -> int:
-        """The number of the section that all functions are in: LLVM puts them into one unless told otherwise."""
-        (only,) = {f.section for f in self.functions}
+        """The number of the section that exported functions are in: LLVM puts all into one unless told otherwise.
+
+        Functions that are called on errors alone, which have no lines, may be in another.
+        """
+        (only,) = {f.section for f in self.functions if f.exported}
         return only
+
+    @property
+    def hot_functions(self) -> list[FunctionSymbol]:
+        """Those of `code_section`."""
+        return [f for f in self.functions if f.section == self.code_section]
 
     def placed(self, addresses: Mapping[int, int]) -> bytes:
         """The file with the addresses at which sections were loaded: number of the section → address."""

@@ -74,6 +74,7 @@ PASSES: dict[str, str] = {
     "hoist-data": "ulam.passes.loops.hoist_data:HoistData",
     "if-changed": "ulam.passes.loops.if_changed:IfChanged",
     "separate-data-checks": "ulam.passes.loops.separate_data_checks:SeparateDataChecks",
+    "sum-data-terms": "ulam.passes.loops.sum_data_terms:SumDataTerms",
     "tabulate-data": "ulam.passes.loops.tabulate_data:TabulateData",
     "defer-checks": "ulam.passes.loops.defer_checks:DeferChecks",
     "tabulate-invariants": "ulam.passes.loops.tabulate_invariants:TabulateInvariants",

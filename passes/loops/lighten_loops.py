@@ -12,8 +12,8 @@ from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.nested import NestedPass
 
-_LOOPS_OF_DATA = "if-changed{passes=invariant-loops then=hoist-data},"
-"""What loops compute of data may decide what is tabulated."""
+_OF_DATA = "if-changed{passes=invariant-loops then=hoist-data},sum-data-terms,"
+"""What loops compute of data may decide what is tabulated; what they add up of it is one number."""
 
 
 @record(frozen=True)
@@ -39,7 +39,7 @@ class LightenLoops(NestedPass):
             (
                 *(["share-arms"] if branches else []),
                 "licm{guarded=true function=evaluate}",
-                f'if-changed{{passes="separate-data-checks,{_LOOPS_OF_DATA * branches}tabulate-data" '
+                f'if-changed{{passes="separate-data-checks,{_OF_DATA * branches}tabulate-data" '
                 'then="cse,dce,hoist-data"}',
                 "defer-checks{branches=true}" if branches else "defer-checks",
                 "cse",

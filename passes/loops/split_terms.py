@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i32, i64
+from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
@@ -22,6 +22,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.addends import addends, take_apart
 from ulam.passes.loops.bound_forms import bound_ints
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
@@ -34,7 +35,6 @@ from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard
 from ulam.passes.running import TellingPass
 
-_STRICT = {"fastmath": arith.FastMathFlagsAttr("none")}
 _SUMS = (arith.AddiOp, arith.SubiOp)
 _QUICK = frozenset(("exp", "expm1", "log", "log1p", "log1m", "inv_logit", "tanh"))
 """Functions that take no longer than to read an element at an index of the data once more, and to add to it."""
@@ -156,45 +156,12 @@ def _numbers(loop: scf.ForOp) -> set[SSAValue]:
 
 def _take_apart(op: ad.TargetAddOp, loop: scf.ForOp, outer: scf.ForOp) -> None:
     """Adds the addends of a sum on their own, if ints alone decide one that is costly."""
-    addends = list(_addends(op.value, loop, negative=False))
-    if len(addends) == 1 or op.parent is not loop.body.block:
+    found = list(addends(op.value, loop.body.block))
+    if len(found) == 1 or op.parent is not loop.body.block:
         return
-    if not any(_is_of_few(value, loop, outer) for value, _ in addends if isinstance(value, SSAValue)):
+    if not any(_is_of_few(value, loop, outer) for value, _ in found if isinstance(value, SSAValue)):
         return
-    for value, negative in addends:
-        if isinstance(value, rt.MathOp):
-            product = arith.MulfOp.create(
-                operands=value.operands[:2], result_types=(f64,), properties=_STRICT, location=value.location
-            )
-            loop.body.block.insert_op_before(product, op)
-            value = product.result
-        if negative:
-            negation = arith.NegfOp.create(operands=(value,), result_types=(f64,), properties=_STRICT)
-            loop.body.block.insert_op_before(negation, op)
-            value = negation.results[0]
-        loop.body.block.insert_op_before(ad.TargetAddOp(value, location=op.location), op)
-    work: list[Operation] = [op]
-    while work:  # what nothing needs any more would seem to need what is moved
-        dead = work.pop()
-        makers = [
-            value.owner for value in dead.operands if isinstance(value.owner, arith.AddfOp | arith.SubfOp | rt.MathOp)
-        ]
-        discard(dead)
-        work += [each for each in makers if each.results[0].first_use is None and each.parent is loop.body.block]
-
-
-def _addends(value: SSAValue, loop: scf.ForOp, *, negative: bool) -> Iterator[tuple[SSAValue | rt.MathOp, bool]]:
-    """What is added up to a value that nothing else needs, `fma` for its product, and whether it is subtracted."""
-    op = value.owner
-    if isinstance(op, rt.MathOp) and op.function.data == "fma" and value.has_one_use() and op.parent is loop.body.block:
-        yield op, negative
-        yield from _addends(op.operands[2], loop, negative=negative)
-        return
-    if not isinstance(op, arith.AddfOp | arith.SubfOp) or not value.has_one_use() or op.parent is not loop.body.block:
-        yield value, negative
-        return
-    yield from _addends(op.lhs, loop, negative=negative)
-    yield from _addends(op.rhs, loop, negative=negative != isinstance(op, arith.SubfOp))
+    take_apart(op, found)
 
 
 def _is_of_few(value: SSAValue, loop: scf.ForOp, outer: scf.ForOp) -> bool:

@@ -54,7 +54,8 @@ class TracedCode:
         self.base = loaded.address(exported.name) - exported.offset
         """Where the section of the code begins."""
         self.functions = [
-            LoadedFunction(f.name, self.base + f.offset, self.base + f.offset + f.size) for f in self._object.functions
+            LoadedFunction(f.name, self.base + f.offset, self.base + f.offset + f.size)
+            for f in self._object.hot_functions
         ]
         if self.has_lines:
             self._show()

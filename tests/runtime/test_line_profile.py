@@ -207,6 +207,20 @@ def test_long_lines_and_names_of_any_characters() -> None:
     assert {place.file for place in places if place is not None} == {name}
 
 
+def test_long_programs_have_functions_for_errors_elsewhere() -> None:
+    statements = "".join(f"  target += student_t_lpdf(x[{k} + 1] | {k} + 1, a * {k}, s);\n" for k in range(60))
+    source = f"parameters {{ vector[60] x; real a; real<lower=0> s; }}\nmodel {{\n{statements}}}\n"
+    model = StanModel(source, lines=True, opt_level=0)
+    code = ObjectFile(Compiler(source, options=CompileOptions(0, lines=True)).unit("gradient_propto"))
+    assert len({f.section for f in code.functions}) > 1
+    assert {f.name for f in code.functions} - {f.name for f in code.hot_functions} <= {
+        f"ulam.fail.{n}" for n in range(5)
+    }
+    profile = sample_lines(model, np.zeros(62), seconds=0.2)
+    assert {row.line for row in profile.rows} <= {1, *range(3, 63)}
+    assert len(profile.rows) > 10
+
+
 def test_other_object_formats_are_refused() -> None:
     with pytest.raises(ObjectFormatError, match="Linux only"):
         ObjectFile(b"\xcf\xfa\xed\xfe" + bytes(100))

@@ -1,4 +1,4 @@
-// A vectorised density: one loop over the elements; summands of scalar arguments once, times the number of elements.
+// A vectorised density: one loop over the elements; summands of scalar arguments once, times the number of elements, and 0 if there are none.
 // RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=value_full},simplify' | filecheck %s
 // RUN: stan-opt %s -p 'structure-exits,promote-variables,convert-stan-to-loops{unit=value_propto},simplify' | filecheck %s --check-prefix=PROPTO
 
@@ -19,7 +19,8 @@ model {
 // CHECK-DAG: %[[LOG:.*]] = rt.math log(%{{.*}})
 // CHECK: %[[MINUS:.*]] = arith.negf %[[LOG]]
 // CHECK: %[[TERM:.*]] = arith.mulf %[[COUNT]], %[[MINUS]]
-// CHECK: ad.target_add %[[TERM]]
+// CHECK: %[[ANY:.*]] = arith.select %{{.*}}, %{{.*}}, %[[TERM]]
+// CHECK: ad.target_add %[[ANY]]
 // CHECK: scf.for
 // CHECK-NOT: function = "log"
 // CHECK: rt.math square(%{{.*}})
