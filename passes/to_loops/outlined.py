@@ -13,9 +13,8 @@ target before the call, and whether the Jacobian counts, are further arguments o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from xdsl.dialects import func
@@ -173,11 +172,11 @@ class Outlined:
         autodiff: Sequence[bool],
     ) -> Value | None:
         """Writes a call; returns its result."""
-        builder = low.builder
         operands = [part for argument in arguments for part in low.flatten(argument)]
-        known = {} if self.graph.is_recursive(function.sym_name.data) else _known_integers(builder, operands)
-        unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
-        version = self._version(low, function, unnormalized, autodiff, known)
+        return self._call(low, function, self._version(low, function, unnormalized, autodiff, operands), operands)
+
+    def _call(self, low: Lowering, function: stan.FuncOp, version: _Version, operands: list[SSAValue]) -> Value | None:
+        builder = low.builder
         if version.reads_target:
             operands.append(builder.insert(ad.TargetOp()).res)
         if version.takes_jacobian:
@@ -207,8 +206,8 @@ class Outlined:
         A part of a solver that rejects nothing fails only if there is no memory for it.
         """
         known, written, sites = dict(self._versions), len(self.written), len(low.sites)
-        unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
-        version = self._version(low, function, unnormalized, autodiff)
+        operands = [part for argument in arguments for part in low.flatten(argument)]
+        version = self._version(low, function, unnormalized, autodiff, operands)
         if any(not in_solver or site.status != FATAL for site in low.sites[sites:]):
             if not self._tells_errors(low):
                 self.shared.failing.add(function.sym_name.data)
@@ -220,9 +219,7 @@ class Outlined:
                     leave_open(op)
                 del low.sites[sites:]
                 version.sites = range(0)
-        result = self.call(low, function, arguments, unnormalized, autodiff)
-        version.is_called = True  # if not: it was written here, and the version for known integers was called
-        return result
+        return self._call(low, function, version, operands)
 
     def _tells_errors(self, low: Lowering) -> bool:
         """Whether an error of a function that is called is told as that of the program's call."""
@@ -238,9 +235,12 @@ class Outlined:
         function: stan.FuncOp,
         unnormalized: bool,
         autodiff: Sequence[bool],
-        known: Mapping[int, int] = MappingProxyType({}),
+        operands: Sequence[SSAValue],
     ) -> _Version:
+        """The version that a call with these operands is to call, written if it is not there."""
         name = function.sym_name.data
+        known = {} if self.graph.is_recursive(name) else _known_integers(low.builder, operands)
+        unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
         target_ops = self.graph.target_ops(name)
         takes_jacobian = stan.JacobianAddOp in target_ops and low.jacobian is not None
         if function.library is not None and not unnormalized:  # then it drops nothing, whatever is autodiff

@@ -67,6 +67,26 @@ def calls(term: str, name: str) -> list[int]:
     return sorted(Counter(n for n in names if n.startswith(f"library.{name}") and ".forward" in n).values())
 
 
+@pytest.mark.parametrize("unit", ["gradient_propto", "constrain"])
+def test_each_version_is_called(unit: str) -> None:
+    """Of parts of solvers, too, which are written for the numbers of states and parameters that are known."""
+    text = """
+functions { vector decay(real t, vector y, real a) { return -a * y; } }
+parameters { real<lower=0> a; vector[2] y0; }
+transformed parameters {
+  array[1] vector[2] y = ode_bdf(decay, y0, 0, {1}, a);
+  array[1] vector[2] z = ode_bdf(decay, [1, 1]', 0, {1}, a);
+}
+model { target += sum(y[1]) + sum(z[1]); }
+"""
+    module = ulam.StanModel(text, opt_level=3, cache=False).module("lowered", unit)
+    assert isinstance(module, ModuleOp)
+    written = {op.sym_name.data for op in module.body.block.ops if isinstance(op, func.FuncOp)}
+    called = {op.callee.root_reference.data for op in module.walk() if isinstance(op, func.CallOp)}
+    assert any(name.startswith("library.") for name in called)
+    assert [name for name in written - called if name.startswith("library.")] == []
+
+
 @pytest.fixture
 def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One that divides by an int and rejects, and one that calls it twice; the third call of each is one."""
