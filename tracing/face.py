@@ -112,6 +112,17 @@ class NodeMethods(Exports):
         return line_of(cast("Node", self), short=True)
 
     @property
+    def whole_value(self) -> Any:
+        """Its value, where that is a tuple or complex, too: a tuple of Python, a complex number, an array of them.
+
+        Of an array of tuples a tuple has, field by field, the arrays. MISSING as for `value`, and for complex
+        containers that are too large to keep.
+        """
+        from ulam.tracing.tuple_text import whole_value
+
+        return whole_value(cast("Node", self))
+
+    @property
     def adjoint(self) -> Any:
         """The derivative of what `trace.adjoint` was asked for with respect to its value: a float, or an array.
 

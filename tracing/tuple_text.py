@@ -2,6 +2,8 @@
 
     @19: ⟨tuple⟩(@5, @6) = (1.5, [1, 2])        of the values of @5 and @6
     @20: ⟨complex⟩(@7, @8) = 1.5 + 2.0i         the two parts of a complex number
+
+The same values as users ask for them: `whole_value`.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ulam.tracing.instrument.graph import ValueType
 from ulam.tracing.nodes import ArgumentNode, Const, ItemNode, NestedCallNode, Node, Ref, ReturnNode
-from ulam.tracing.tape.values import MISSING, complex_text, value_text
+from ulam.tracing.tape.values import MISSING, Digest, complex_text, value_text
 
 
 @dataclass
@@ -44,6 +48,28 @@ def tuple_text(node: Node) -> str | None:
         return None
     parts = _parts(node, _DEEPEST)
     return None if parts is None else _text(parts)
+
+
+def whole_value(node: Node) -> Any:
+    """A node's value; a tuple of Python, or complex numbers, where it is put together from others. MISSING as there."""
+    if node.type.base != _OF_TUPLES or node.value is not MISSING:
+        return node.value
+    parts = _parts(node, _DEEPEST)
+    return MISSING if parts is None else _whole(parts)
+
+
+def _whole(parts: _Parts) -> Any:
+    if isinstance(parts, _Leaf):
+        return parts.value
+    values = tuple(map(_whole, parts.parts))
+    if not parts.is_complex:
+        return values
+    real, imag = values
+    if not isinstance(real, np.ndarray):
+        return MISSING if isinstance(real, Digest) else complex(real, imag)
+    made = np.empty(real.shape, complex)
+    made.real, made.imag = real, imag
+    return made
 
 
 def _text(parts: _Parts) -> str:

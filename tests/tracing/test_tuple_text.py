@@ -9,7 +9,7 @@ import pytest
 
 import ulam
 from ulam.runtime.errors import ArgumentError
-from ulam.trace import NestedCallNode, format_levels
+from ulam.trace import MISSING, NestedCallNode, format_levels, functions, track
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -100,3 +100,57 @@ def test_a_trace_with_tuples_can_be_written_as_stan() -> None:
     node = model.track_density(np.linspace(0.1, 0.9, 5))
     written = ulam.StanModel(node.to_stan(name="g"), opt_level=0)
     assert written.track("g", *[operand.value for operand in node.operands]).value == node.value
+
+
+RESULTS = """
+functions {
+  complex turned(complex z, real a) { return z * to_complex(cos(a), sin(a)); }
+  complex_vector spread(vector x) { return fft(x); }
+  complex_matrix square(complex_matrix m) { return m * m'; }
+  array[] complex both(complex z) { return {z, 2 * z}; }
+  tuple(complex_vector, tuple(int, complex)) nested(complex_vector z) { return (2 * z, (3, z[1])); }
+  array[] tuple(complex, int) pairs(complex z) { return {(z, 1), (2 * z, 2)}; }
+  complex first(complex z, int n) {
+    complex r = z;
+    for (i in 1:n) {
+      if (i > 2) return r;
+      r *= z;
+    }
+    return r;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "wanted"),
+    [
+        ("turned", (1 + 2j, 0.0), 1 + 2j),
+        ("spread", ([1.0, 2.0, 3.0, 4.0],), [10, -2 + 2j, -2, -2 - 2j]),
+        ("square", (np.array([[1, 2j], [3, 4]]),), [[-3, 3 + 8j], [3 + 8j, 25]]),
+        ("both", (1j,), [1j, 2j]),
+        ("nested", (np.array([1j, 2]),), ([2j, 4], (3, 1j))),
+        ("pairs", (1 + 2j,), ([1 + 2j, 2 + 4j], [1, 2])),
+        ("first", (1 + 1j, 4), -2 + 2j),
+        ("first", (1 + 1j, 1), 2j),
+    ],
+)
+def test_complex_results_of_functions(name: str, arguments: tuple[object, ...], wanted: object) -> None:
+    node = track(functions(RESULTS)[name], *arguments)
+    assert not any(line.endswith("?") for line in format_levels(node).splitlines())
+    assert isinstance(node, NestedCallNode) and node.value is MISSING
+    assert_same(node.whole_value, wanted)
+
+
+def assert_same(found: object, wanted: object) -> None:
+    if isinstance(wanted, tuple):
+        assert isinstance(found, tuple)
+        for one, other in zip(found, wanted, strict=True):
+            assert_same(one, other)
+    else:
+        np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-14)
+
+
+def test_values_that_are_no_tuples_are_whole(complex_model: ulam.StanModel) -> None:
+    node = complex_model.track("f", 1 + 2j, [(1, 2 + 1j), (2, 3)])
+    assert isinstance(node, NestedCallNode) and node[2].whole_value == node[2].value == 1.0
