@@ -283,3 +283,39 @@ def test_command(fit: SampleFit, tmp_path: Path, capsys: pytest.CaptureFixture[s
     program.write_text(PARAMETERS)
     assert ulam_main.main([*arguments, "--draws", *paths]) == 1
     assert "no generated quantities" in capsys.readouterr().err
+
+
+NESTED = """
+data { array[2] tuple(complex, int) at; }
+parameters { tuple(real<lower=0>, array[2] tuple(simplex[2], complex)) q; complex_vector[2] z; array[2] complex a; }
+transformed parameters {
+  array[2] tuple(complex, tuple(real, complex_vector[2])) w;
+  for (i in 1:2) w[i] = (a[i] * at[i].1, (q.1, i * z));
+  w[2].2.2[1] += 1i;
+}
+model {
+  target += -norm(q.2[1].2) - norm(q.2[2].2) - q.1 - sum(square(abs(z))) - norm(w[1].1) - norm(w[2].1);
+}
+generated quantities {
+  tuple(complex_matrix[2, 2], int) g = (z * z', at[2].2);
+  tuple(complex, real) e = (w[2].2.2[1], 1);
+}
+"""
+
+
+def test_complex_numbers_in_tuples(tmp_path: Path) -> None:
+    """They come back from files, and what depends on them is computed as in the program."""
+    model = StanModel(NESTED, {"at": [(1 + 1j, 4), (2, 5)]}, opt_level=0)
+    fit = model.sample(chains=1, warmup=100, draws=20, seed=2, progress=False)
+    z, a, (matrix, five), (element, _) = fit["z"], fit["a"], fit["g"], fit["e"]
+    np.testing.assert_allclose(matrix, z[..., :, None] * z[..., None, :], rtol=1e-14)  # the transpose is no adjoint
+    np.testing.assert_allclose(element, 2 * z[..., 0] + 1j, rtol=1e-14)
+    np.testing.assert_array_equal(five, 5)
+    np.testing.assert_allclose(fit["w"][0], a * [1 + 1j, 2], rtol=1e-14)
+    path = fit.to_csv(tmp_path / "fit.csv")
+    again = model.generate_quantities(path, seed=1)
+    np.testing.assert_allclose(again.unconstrained, fit.unconstrained, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(again["g"][0], matrix, rtol=1e-12)
+    header = next(line for line in (tmp_path / "fit.csv").read_text().splitlines() if line.startswith("lp__"))
+    for name in ("q:2.1:1.2", "q:2.2:2.imag", "z.2.real", "a.1.imag", "w.2:2:2.1.imag", "g:1.2.1.real", "g:2"):
+        assert f",{name}," in f"{header},"
