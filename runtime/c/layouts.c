@@ -114,7 +114,7 @@ static int64_t likely_groups(ulam_context *ctx, const key_column *key, int64_t n
 static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t most, int32_t *groups) {
   char *mark = ctx->arena_cursor;
   int64_t likely = likely_groups(ctx, key, n);
-  if (likely < 0) return -1;
+  if (likely < 0 || likely / 3 > most / 2) return -1; /* a sample of a hundred pairs errs by a tenth */
   group_table table = {.found = 0};
   make_table(ctx, &table, likely < most ? likely : most);
   uint64_t values[BATCH], hashes[BATCH];
@@ -255,8 +255,8 @@ static int64_t group_by_key(ulam_context *ctx, const int32_t *key, int64_t n, co
 enum { STREAMS = 1 << 13 };
 
 /* Rows in the order of their groups, which are numbered as they begin; whether that is the order that they have. Those
- * of group g come to be from starts[g] on. */
-static int order_by_groups(ulam_context *ctx, const int32_t *groups, int64_t n, int64_t count, int32_t *order,
+ * of group g come to be from starts[g] on. Of `groups` and `other`, n numbers each, nothing is left. */
+static int order_by_groups(ulam_context *ctx, int32_t *groups, int32_t *other, int64_t n, int64_t count, int32_t *order,
                            int32_t *starts) {
   int64_t sorted = 1;
   memset(starts, 0, (size_t)(count + 1) * 4);
@@ -275,16 +275,16 @@ static int order_by_groups(ulam_context *ctx, const int32_t *groups, int64_t n, 
   if (count <= STREAMS) {
     for (int64_t row = 0; row < n; ++row) order[next[groups[row]]++] = (int32_t)row;
   } else { /* more places than caches have: first by several groups together */
-    struct { int32_t row, group; } *some = ulam_alloc(ctx, n * (int64_t)sizeof *some);
     int32_t ahead[STREAMS + 1];
     int shift = 0;
     while (count >> shift > STREAMS) ++shift;
     for (int64_t g = 0; g < count; g += (int64_t)1 << shift) ahead[g >> shift] = starts[g];
     for (int64_t row = 0; row < n; ++row) {
       int32_t place = ahead[groups[row] >> shift]++;
-      some[place].row = (int32_t)row, some[place].group = groups[row];
+      order[place] = (int32_t)row, other[place] = groups[row];
     }
-    for (int64_t i = 0; i < n; ++i) order[next[some[i].group]++] = some[i].row;
+    for (int64_t i = 0; i < n; ++i) groups[next[other[i]]++] = order[i];
+    memcpy(order, groups, (size_t)n * 4);
   }
   ulam_release(ctx, mark);
   return 0;
@@ -321,7 +321,7 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
   memset(figures, 0, 4 * 8);
   if (n > INT32_MAX) return;
   char *mark = ctx->arena_cursor;
-  int32_t *best = ulam_alloc(ctx, n * 4), *groups = k > 1 ? ulam_alloc(ctx, n * 4) : NULL;
+  int32_t *best = ulam_alloc(ctx, n * 4), *groups = NULL;
   double all = 0, blocks = (double)(b - 1);
   for (int64_t q = 0; q < k; ++q) all += uses[q];
   double least = WORTH * all * (double)n;
@@ -331,6 +331,7 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
     double cost = ((double)known + blocks) * (RUN_COST + all) + SUM_COST * all * (double)n;
     if (cost < least) least = cost, count = known, figures[0] = 1;
   }
+  if (k > 1) groups = ulam_alloc(ctx, n * 4);
   for (int64_t q = 0; k > 1 && q < k; ++q) {
     int64_t own = group_by_key(ctx, keys + q * n, n, NULL, n ? 1 : -1, groups);
     double cost = ((double)own + blocks) * (RUN_COST + uses[q]) + (all - uses[q] + SUM_COST * uses[q]) * (double)n;
@@ -341,7 +342,8 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
   }
   if (figures[0]) {
     int32_t *starts = ulam_alloc(ctx, (count + 1) * 4);
-    figures[1] = order_by_groups(ctx, best, n, count, order, starts);
+    if (groups == NULL && count > STREAMS) groups = ulam_alloc(ctx, n * 4);
+    figures[1] = order_by_groups(ctx, best, groups, n, count, order, starts);
     figures[2] = count;
     figures[3] = write_runs(starts, n, count, b, runs, first);
   } else {
