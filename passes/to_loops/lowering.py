@@ -166,6 +166,7 @@ class Lowering:
         self.frames: list[CallFrame] = []
         self.subjects: list[str] = []  # variables whose declared constraint is being checked
         self.precise = False  # whether errors must come in the program's order (see `checks`)
+        self.told_elsewhere = False  # whether another unit tells what an error says
         self.propto = False  # whether this function drops constants at all
         self.profiles: dict[ProfileKey, int] | None = None  # regions by number; None: profiles do not count here
         self.differentiated = False  # whether a gradient of this function will be taken

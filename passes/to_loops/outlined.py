@@ -278,6 +278,7 @@ class Outlined:
         inner = Lowering(builder, low.functions, low.sites, self)
         inner.profiles, inner.templates = low.profiles, low.templates
         inner.propto, inner.precise, inner.differentiated = low.propto, low.precise, low.differentiated
+        inner.told_elsewhere = low.told_elsewhere
         inner.differentiated_again = key.differentiated_again
         inner.jacobian = block.args[-1] if version.takes_jacobian else None
         in_library = function.library is not None

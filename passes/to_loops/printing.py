@@ -21,8 +21,12 @@ _INNER_KINDS = {stan.VectorType: 1, stan.RowVectorType: 2, stan.MatrixType: 3}
 
 @handles(stan.PrintOp)
 def print_(low: Lowering, op: stan.PrintOp) -> None:
+    """Its text, and for all but `print` a check that fails: that alone where another unit tells the text."""
     kind = op.kind.data
     builder = low.builder
+    if kind != "print" and low.told_elsewhere:
+        low.check(builder.i1(False), REJECTION if kind == "reject" else FATAL, kind, location=op.location)
+        return
     _kernel(low, "print_begin", builder.i32(_PRINT_KINDS[kind]))
     pairs = [0] * len(op.arguments) if op.pairs is None else [*op.pairs.get_values()]
     layouts = iter([_PLAIN] * len(op.arguments) if op.layouts is None else _layouts(op.layouts.data))

@@ -135,6 +135,16 @@ REJECTIONS: dict[str, tuple[str, str, str]] = {
     "cholesky": ("real a;", "target += sum(cholesky_decompose([[1, 2], [2, a]]));", "cholesky_decompose"),
     "not-positive-definite": ("vector[2] v;", "v ~ multi_normal([0, 0]', [[1, 2], [2, 1]]);", "not positive definite"),
     "reject": ("real a;", 'if (a < 100) reject("a is ", a, " not ", N);', "a is -0.3 not 4"),
+    "reject-in-loop": (
+        "real a;",
+        'for (n in 1:N) { if (n * a < -1) reject("n is ", n); target += lgamma(b[n] + 1) * a; }',
+        "n is 4",
+    ),
+    "reject-ends-while": (
+        "real a;",
+        "real z = 1; for (n in 1:N) { int k = 0; while (z > a) { k += 1; if (k > 7) reject(k); } target += z; }",
+        "8",
+    ),
 }
 
 
