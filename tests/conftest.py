@@ -15,6 +15,7 @@ from hypothesis import settings
 from ulam.emit import jit
 from ulam.library import own_libraries
 from ulam.passes import levels, pipelines
+from ulam.runtime.c_library import RUNTIME_VARIABLE, library_path
 
 # What terminals are shown must not depend on the one where the tests run.
 os.environ["TERM"] = "xterm-256color"
@@ -45,7 +46,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _is_runtime_outdated() -> bool:
+    """Whether this is an editable installation whose C code was changed after it was built."""
+    if RUNTIME_VARIABLE in os.environ:
+        return False
+    root = Path(__file__).parents[1]
+    built = library_path().absolute()
+    sources = (path for path in (root / "runtime" / "c").rglob("*") if path.suffix in (".c", ".h"))
+    return built.is_relative_to(root) and max(path.stat().st_mtime for path in sources) > built.stat().st_mtime
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if _is_runtime_outdated():
+        raise pytest.UsageError("runtime/c has changed since it was built: python -m pip install -e '.[test]'")
     if side := config.getoption("--guard-pages"):
         import guard_pages
 
