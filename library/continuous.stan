@@ -288,12 +288,15 @@ real von_mises_lcdf(real y, real mu, real kappa) {
   require_in_interval(y, -pi(), pi());
   require_finite(mu);
   require_positive_finite(kappa);
-  return log_von_mises(-pi() - mu, y - mu, kappa);
+  return log_von_mises(-pi() - within_circle(mu), y - within_circle(mu), kappa);
 }
 
 real von_mises_lccdf(real y, real mu, real kappa) {
   require_in_interval(y, -pi(), pi());
   require_finite(mu);
   require_positive_finite(kappa);
-  return log_von_mises(y - mu, pi() - mu, kappa);
+  return log_von_mises(y - within_circle(mu), pi() - within_circle(mu), kappa);
 }
+
+/* The same angle, less of whole turns where they would take the digits of a difference from it. */
+real within_circle(real angle) { return abs(angle) < 100 ? angle : atan2(sin(angle), cos(angle)); }

@@ -27,6 +27,7 @@ real gamma_lccdf(real y, real alpha, real beta) {
   require_positive_finite(alpha);
   require_positive_finite(beta);
   require_nonnegative(y);
+  if (y == 0) return -power_at_zero(y, alpha, beta);
   if (y == positive_infinity()) return negative_infinity();
   return log_gamma_q(alpha, beta * y);
 }
@@ -38,7 +39,8 @@ real inv_gamma_cdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return 1;
-  return gamma_q(alpha, scaled_outcome(beta, y));
+  return beta / y > 1e-290 ? gamma_q(alpha, scaled_outcome(beta, y))
+         : -expm1(gamma_log_power(alpha, log(beta) - log(y)));
 }
 
 real inv_gamma_lcdf(real y, real alpha, real beta) {
@@ -47,7 +49,8 @@ real inv_gamma_lcdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log_gamma_q(alpha, scaled_outcome(beta, y));
+  return beta / y > 1e-290 ? log_gamma_q(alpha, scaled_outcome(beta, y))
+         : log1m_exp(gamma_log_power(alpha, log(beta) - log(y)));
 }
 
 real inv_gamma_lccdf(real y, real alpha, real beta) {
@@ -56,7 +59,8 @@ real inv_gamma_lccdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log_gamma_p(alpha, scaled_outcome(beta, y));
+  return beta / y > 1e-290 ? log_gamma_p(alpha, scaled_outcome(beta, y))
+         : gamma_log_power(alpha, log(beta) - log(y));
 }
 
 /* Chi-square with nu degrees of freedom. */
@@ -113,7 +117,8 @@ real scaled_inv_chi_square_cdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return 0;
   if (y == positive_infinity()) return 1;
-  return gamma_q(0.5 * nu, scaled_outcome(0.5 * nu * square(sigma), y));
+  real x = scaled_chi_square(nu, sigma, y);
+  return x > 1e-290 ? gamma_q(0.5 * nu, x) : -expm1(scaled_chi_square_log_power(nu, sigma, y));
 }
 
 real scaled_inv_chi_square_lcdf(real y, real nu, real sigma) {
@@ -122,7 +127,8 @@ real scaled_inv_chi_square_lcdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return negative_infinity();
   if (y == positive_infinity()) return 0;
-  return log_gamma_q(0.5 * nu, scaled_outcome(0.5 * nu * square(sigma), y));
+  real x = scaled_chi_square(nu, sigma, y);
+  return x > 1e-290 ? log_gamma_q(0.5 * nu, x) : log1m_exp(scaled_chi_square_log_power(nu, sigma, y));
 }
 
 real scaled_inv_chi_square_lccdf(real y, real nu, real sigma) {
@@ -131,8 +137,25 @@ real scaled_inv_chi_square_lccdf(real y, real nu, real sigma) {
   require_positive_finite(sigma);
   if (y == 0) return 0;
   if (y == positive_infinity()) return negative_infinity();
-  return log_gamma_p(0.5 * nu, scaled_outcome(0.5 * nu * square(sigma), y));
+  real x = scaled_chi_square(nu, sigma, y);
+  return x > 1e-290 ? log_gamma_p(0.5 * nu, x) : scaled_chi_square_log_power(nu, sigma, y);
 }
+
+/* nu sigma^2 / (2 y), whose square may run over or under. */
+real scaled_chi_square(real nu, real sigma, real y) {
+  real squared = square(sigma);
+  if (squared > 1e-290 && squared < 1e290) return scaled_outcome(0.5 * nu * squared, y);
+  if (log(nu) + 2 * log(sigma) - log(y) > 709) return positive_infinity();
+  real ratio = fmin(scaled_outcome(sigma, sqrt(y)), 1.7976931348623157e308);
+  return 0.5 * nu * ratio * ratio;
+}
+
+/* log(x^a / Gamma(a + 1)) of that x, and a half of nu: log_gamma_p next to 0. */
+real scaled_chi_square_log_power(real nu, real sigma, real y) {
+  return gamma_log_power(0.5 * nu, log(0.5 * nu) + 2 * log(sigma) - log(y));
+}
+
+real gamma_log_power(real a, real log_x) { return a * log_x - lgamma(a + 1); }
 
 /* Beta. */
 real beta_cdf(real y, real alpha, real beta) {
@@ -201,6 +224,8 @@ real student_t_lccdf(real y, real nu, real mu, real sigma) {
 /* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative; at 0 by the slope there, as a
  * root has none. */
 real student_t_probability(real t, real nu) {
+  if (is_inf(t)) return t > 0 ? 1 : 0;
+  if (nu > 1e15 && abs(t) < 1e10 * (1 + nu)) return exp(nearly_normal_log_probability(t, nu));
   if (t < -1e10 * (1 + nu)) return exp(student_t_log_far_tail(-t, nu));
   if (t > 1e10 * (1 + nu)) return 1 - exp(student_t_log_far_tail(t, nu));
   return square(t) * (nu + 1) < 1e-17 * nu
@@ -218,10 +243,29 @@ real student_t_log_far_tail(real t, real nu) {
 }
 
 real student_t_log_probability(real t, real nu) {
+  if (is_inf(t)) return t > 0 ? 0 : negative_infinity();
+  if (nu > 1e15 && abs(t) < 1e10 * (1 + nu)) return nearly_normal_log_probability(t, nu);
   if (t < -1e10 * (1 + nu)) return student_t_log_far_tail(-t, nu);
   return t > 0 ? log1m(student_t_probability(-t, nu))
          : t > -2 ? log(student_t_probability(t, nu))
          : log_inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)), 1 / (1 + nu / square(t))) - log2();
+}
+
+/* The same for so many degrees of freedom nu that 1 / nu is rounding. w is such that exp(-w^2 / 2) is the power of the
+ * density; what remains of its integral is the slope of w, near 1 but far out. */
+real nearly_normal_log_probability(real t, real nu) {
+  real q = t / nu * t;
+  if (q > 1e290) {
+    real log_q = 2 * log(abs(t)) - log(nu);
+    real w = sqrt(nu) * sqrt(log_q);
+    return t > 0 ? log_Phi(w) : log_Phi(-w) + log(w) - log(-t) + 0.5 * log_q;
+  }
+  if (q > 1e-8) {
+    real w = (t < 0 ? -1 : 1) * sqrt(nu * log1p(q));
+    return t > 0 ? log_Phi(w) : log_Phi(w) + log(w / t) + 0.5 * log1p(q);
+  }
+  real w = t * (1 - q * (0.25 - 0.13541666666666666 * q));
+  return log_Phi(w) + log1p(-0.25 * w / nu * normal_hazard(w, log_Phi(w)));
 }
 
 /* Binomial: n successes of N. */
@@ -230,6 +274,7 @@ real binomial_cdf(int n, int N, real theta) {
   require_probability(theta);
   if (n < 0) return 0;
   if (n >= N) return 1;
+  if (theta == 1) return n == N - 1 ? N * (1 - theta) : 0;
   return exp(log_inc_beta(N - n, n + 1, 1 - theta, theta));
 }
 
@@ -309,7 +354,8 @@ real neg_binomial_2_lccdf(int n, real mu, real phi) {
   require_positive_finite(mu);
   require_positive_finite(phi);
   if (n < 0) return 0;
-  return log_inc_beta(n + 1.0, phi, mu / (phi + mu), phi / (phi + mu));
+  real rest = phi / (phi + mu);
+  return log_inc_beta(n + 1.0, phi, rest < 1e-10 ? 1 - rest : mu / (phi + mu), rest); /* the slope by mu is that of the rest */
 }
 
 /* Beta-binomial, by summation of the mass function. */
@@ -384,9 +430,24 @@ real exp_mod_normal_cdf(real y, real mu, real sigma, real lambda) {
   return exp_mod_normal_probability(fmin(fmax(scaled_outcome(y - mu, sigma), -50), 1e300), lambda * sigma);
 }
 
-real exp_mod_normal_probability(real z, real v) { return Phi(z) - exp(exp_mod_normal_log_share(z, v)); }
+real exp_mod_normal_probability(real z, real v) {
+  if (is_short_decay(z, v)) return exp(exp_mod_normal_log_probability(z, v));
+  return Phi(z) - exp(exp_mod_normal_log_share(z, v));
+}
 
-real exp_mod_normal_log_probability(real z, real v) { return log_diff_exp(log_Phi(z), exp_mod_normal_log_share(z, v)); }
+/* Where the share is nearly the normal's all, through the log of their quotient, the integral of the hazard's excess from
+ * z - v to z, by the rule of Gauss and Legendre with four points: nothing cancels. */
+real exp_mod_normal_log_probability(real z, real v) {
+  if (v == 0) return negative_infinity();
+  if (!is_short_decay(z, v)) return log_diff_exp(log_Phi(z), exp_mod_normal_log_share(z, v));
+  real mean = 0.17392742256872693 * (normal_hazard_excess(z - 0.06943184420297371 * v)
+                                     + normal_hazard_excess(z - 0.9305681557970263 * v))
+              + 0.32607257743127307 * (normal_hazard_excess(z - 0.33000947820757187 * v)
+                                       + normal_hazard_excess(z - 0.6699905217924281 * v));
+  return log_Phi(z) + (v * mean < 1e-290 ? log(v) + log(mean) : log1m_exp(-v * mean));
+}
+
+int is_short_decay(real z, real v) { return v < 0.05 * fmax(1, -z); }
 
 real exp_mod_normal_lcdf(real y, real mu, real sigma, real lambda) {
   require_not_nan(y);
@@ -412,7 +473,7 @@ real exp_mod_normal_lccdf(real y, real mu, real sigma, real lambda) {
 real exp_mod_normal_log_tail(real z, real v) {
   real log_share = exp_mod_normal_log_share(z, v);
   real log_tail = log_sum_exp(log_Phi(-z), log_share);
-  return log_tail > -0.1 ? log1m_exp(log_diff_exp(log_Phi(z), log_share)) : log_tail;
+  return log_tail > -0.1 ? log1m_exp(exp_mod_normal_log_probability(z, v)) : log_tail;
 }
 
 /* log(1 - share * exp(-u)) for u >= 0, where rest = 1 - share: nothing cancels where both factors are near 1. */
@@ -426,6 +487,7 @@ real skew_double_exponential_cdf(real y, real mu, real sigma, real tau) {
   require_finite(mu);
   require_positive_finite(sigma);
   require_probability(tau);
+  if (tau == 0) return tau * (y < mu ? exp(2 * scaled_outcome(y - mu, sigma)) : 1 + 2 * scaled_outcome(y - mu, sigma));
   return exp(skew_laplace_log_probability(fmax(scaled_outcome(y - mu, sigma), -1e300), tau));
 }
 

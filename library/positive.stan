@@ -173,22 +173,39 @@ real weibull_lcdf(real y, real alpha, real sigma) {
 
 /* log(1 - exp(-(y / sigma)^alpha)), also where the power runs under. */
 real log_weibull_probability(real y, real sigma, real alpha) {
+  if (y > 0 && y / sigma < 1e-290) return log1m_exp_of_log(alpha * (log(y) - log(sigma)));
   real power = power_of_outcome(scaled_outcome(y, sigma), alpha);
   return power < 1e-290 ? alpha * (log(y) - log(sigma)) : log1m_exp(-power);
 }
+
+/* log(1 - exp(-exp(x))) */
+real log1m_exp_of_log(real x) { return x < -650 ? x : log1m_exp(-exp(x)); }
 
 real weibull_lccdf(real y, real alpha, real sigma) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
+  if (y / sigma < 1e-290) return y == 0 ? -power_at_zero(y, alpha, 1 / sigma) : -exp(alpha * (log(y) - log(sigma)));
   return -pow(y / sigma, alpha);
+}
+
+/* (x / y)^exponent, also where the quotient runs under; infinite without a slope where it runs over. */
+real power_of_quotient(real x, real y, real exponent) {
+  if (x / y < 1e-290) return exp(exponent * (log(x) - log(y)));
+  return power_of_outcome(scaled_outcome(x, y), exponent);
+}
+
+/* What a power of factor * y is at 0, with its slope by y; the factor has none. */
+real power_at_zero(real y, real exponent, real factor) {
+  return exponent == 1 ? factor * y : exponent < 1 ? sqrt(y) : 0;
 }
 
 real weibull_cdf(real y, real alpha, real sigma) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(sigma);
-  return -expm1(-power_of_outcome(scaled_outcome(y, sigma), alpha));
+  if (y == 0) return power_at_zero(y, alpha, 1 / sigma);
+  return -expm1(-power_of_quotient(y, sigma, alpha));
 }
 
 real frechet_lcdf(real y, real alpha, real sigma) {
@@ -196,7 +213,7 @@ real frechet_lcdf(real y, real alpha, real sigma) {
   require_positive_finite(alpha);
   require_positive_finite(sigma);
   if (y == positive_infinity()) return 0;
-  return -power_of_outcome(scaled_outcome(sigma, y), alpha);
+  return -power_of_quotient(sigma, y, alpha);
 }
 
 real frechet_lccdf(real y, real alpha, real sigma) {
@@ -211,7 +228,7 @@ real frechet_cdf(real y, real alpha, real sigma) {
   require_positive_finite(alpha);
   require_positive_finite(sigma);
   if (y == positive_infinity()) return 1;
-  return exp(-power_of_outcome(scaled_outcome(sigma, y), alpha));
+  return exp(-power_of_quotient(sigma, y, alpha));
 }
 
 real rayleigh_lcdf(real y, real sigma) {
@@ -241,8 +258,9 @@ real loglogistic_cdf(real y, real alpha, real beta) {
   require_nonnegative(y);
   require_positive_finite(alpha);
   require_positive_finite(beta);
+  if (y == 0) return power_at_zero(y, beta, 1 / alpha);
   if (y == positive_infinity()) return 1;
-  return loglogistic_probability(pow((y < alpha ? y / alpha : alpha / y), beta), y < alpha);
+  return loglogistic_probability(power_of_quotient(y < alpha ? y : alpha, y < alpha ? alpha : y, beta), y < alpha);
 }
 
 /* From the odds, or where these exceed 1 from their inverse. */

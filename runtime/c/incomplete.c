@@ -72,13 +72,15 @@ static double gamma_q_small(double a, double x) {
   return -expm1(logarithm) - exp(logarithm) * sum;
 }
 
-/* Temme's uniform expansion for a large shape; `upper`: Q, else P. */
+/* Temme's uniform expansion for a large shape: coefficients of the part beside the error function, and by 1 / a. */
+static const double c0[] = {-0.3333333333333333,    0.08333333333333333,    -0.014814814814814815,
+                            0.0011574074074074073,  0.0003527336860670194,  -0.0001787551440329218,
+                            3.919263178522438e-05,  -2.185448510679976e-06};
+static const double c1[] = {-0.001851851851851852,  -0.003472222222222222,  0.0026455026455026454,
+                            -0.0009902263374485596, 0.00020576131687242798, -4.0187757201646026e-07};
+
+/* `upper`: Q, else P. */
 static double gamma_uniform(double a, double x, int upper) {
-  static const double c0[] = {-0.3333333333333333,    0.08333333333333333,    -0.014814814814814815,
-                              0.0011574074074074073,  0.0003527336860670194,  -0.0001787551440329218,
-                              3.919263178522438e-05,  -2.185448510679976e-06};
-  static const double c1[] = {-0.001851851851851852,  -0.003472222222222222,  0.0026455026455026454,
-                              -0.0009902263374485596, 0.00020576131687242798, -4.0187757201646026e-07};
   double mu = (x - a) / a, half_square = -special_log1pmx(mu);
   double eta = copysign(sqrt(2 * half_square), mu), first = 0, second = 0;
   for (int k = 7; k >= 0; --k) first = first * eta + c0[k];
@@ -88,7 +90,27 @@ static double gamma_uniform(double a, double x, int upper) {
   return upper ? 0.5 * erfc(z) + rest : 0.5 * erfc(-z) - rest;
 }
 
+/* The slope of P by a, of that expansion. */
+double special_gamma_uniform_da(double a, double x) {
+  double mu = (x - a) / a, half_square = -special_log1pmx(mu);
+  double eta = copysign(sqrt(2 * half_square), mu), ratio = eta == 0 ? 1 : mu / eta;
+  double first = 0, second = 0, first_slope = 0, second_slope = 0;
+  for (int k = 7; k >= 0; --k) first_slope = first_slope * eta + first, first = first * eta + c0[k];
+  for (int k = 5; k >= 0; --k) second_slope = second_slope * eta + second, second = second * eta + c1[k];
+  double rest = first + second / a, moved = -(first_slope + second_slope / a) * ratio / a; /* eta falls by ratio / a */
+  double slope = 0.5 * eta - ratio - (mu - half_square - 0.5 / a) * rest - moved + second / a / a;
+  return exp(-a * half_square) / sqrt(two_pi * a) * slope;
+}
+
 static int is_uniform(double a, double x) { return a >= 1e6 && fabs(x - a) < 0.05 * a; }
+
+/* Whether the tail of a large shape has left the range of the uniform expansion. */
+static int is_uniform_tail(double a, double x) {
+  return is_uniform(a, x) && -special_log1pmx((x - a) / a) * a > 50;
+}
+
+/* Where series and fractions would have too many terms: about the square root of a. */
+int special_is_uniform(double a, double x) { return a >= 1e8 && is_uniform(a, x) && !is_uniform_tail(a, x); }
 
 double ulam_gamma_p(double a, double x) {
   if (isnan(a) || isnan(x) || a <= 0 || x < 0 || isinf(a)) return NAN;
@@ -132,7 +154,9 @@ static double beta_factor(double a, double b, double x, double y) { return exp(l
 static double beta_quotient(double a, double b, double x, double y) {
   const double tiny = 1e-300;
   double below = a * y - b * x + 1; /* 1 and more, as x is below the mean */
-  double h = a * below / (a + 1), c = h, d = 0;
+  double h = a * below / (a + 1), c, d = 0;
+  if (isinf(h)) h = below;
+  c = h;
   if (fabs(h) < tiny) c = h = tiny;
   for (int m = 1; m < MOST_TERMS; ++m) {
     double odd = a + 2 * m - 1, share = m * (b - m) * x / odd;
@@ -169,11 +193,6 @@ double special_inc_beta(double a, double b, double x, double y) {
 
 /* Logs, and their slopes by x: nothing underflows in the tails. Near 1 through the complement. */
 
-/* Whether the tail of a large shape has left the range of the uniform expansion. */
-static int is_uniform_tail(double a, double x) {
-  return is_uniform(a, x) && -special_log1pmx((x - a) / a) * a > 50;
-}
-
 double ulam_log_gamma_p(double a, double x) {
   double q = ulam_gamma_q(a, x);
   if (isnan(q) || q < 0.5) return log1p(-q);
@@ -189,7 +208,8 @@ double ulam_log_gamma_q(double a, double x) {
     double q = gamma_q_small(a, x);
     return q < 0.5 ? log(q) : log1p(-gamma_p_series(a, x));
   }
-  if (is_uniform(a, x) && !is_uniform_tail(a, x) && x > a) return log(gamma_uniform(a, x, 1));
+  int is_above = x > a || (x == a && a + 1 == a);
+  if (is_uniform(a, x) && !is_uniform_tail(a, x) && is_above) return log(gamma_uniform(a, x, 1));
   if (x < a + 1) return log1p(-ulam_gamma_p(a, x));
   return log_gamma_factor(a, x) + log(a * gamma_q_quotient(a, x));
 }
@@ -198,16 +218,21 @@ double ulam_log_gamma_p_dx(double a, double x) {
   if (isnan(a) || isnan(x) || a <= 0 || x < 0 || isinf(a)) return NAN;
   if (x == 0) return INFINITY;
   if (isinf(x)) return 0;
-  if (x < a + 1) return a / (x * gamma_p_sum(a, x));
-  return gamma_factor(a, x) * (a / x) / ulam_gamma_p(a, x);
+  if (x < a + 1 && !special_is_uniform(a, x)) return a / (x * gamma_p_sum(a, x));
+  double factor = gamma_factor(a, x);
+  return factor == 0 ? 0 : factor * (a / x) / ulam_gamma_p(a, x);
 }
 
 double ulam_log_gamma_q_dx(double a, double x) {
   if (isnan(a) || isnan(x) || a <= 0 || x < 0 || isinf(a)) return NAN;
   if (x == 0) return a < 1 ? -INFINITY : a == 1 ? -1 : 0;
   if (isinf(x)) return -1;
+  if (special_is_uniform(a, x)) return -gamma_factor(a, x) * (a / x) / ulam_gamma_q(a, x);
   if (x < 1e-290) return -exp((a - 1) * log(x) - special_lgamma(a)); /* a / x may be infinite */
-  if (x < a + 1 || (x < 1.1 && a < 1)) return -gamma_factor(a, x) * (a / x) / ulam_gamma_q(a, x);
+  if (x < a + 1 || (x < 1.1 && a < 1)) {
+    double factor = gamma_factor(a, x);
+    return factor == 0 ? 0 : -factor * (a / x) / ulam_gamma_q(a, x);
+  }
   return -1 / (x * gamma_q_quotient(a, x));
 }
 
@@ -224,11 +249,19 @@ static double log_beta_series(double a, double b, double x) {
   return a * log(x) - (log_gamma - ulam_lgamma_step(b, a)) + log1p(a * sum);
 }
 
+/* Whether I_x(a, b) is 1 less something proportional to a small b, which the series of the other tail tells: I_y(b, a) is
+ * above 0.75 there. */
+int special_is_nearly_one(double a, double b, double x, double y) {
+  if (!(b < 1 && a * y <= 0.7 && y <= 0.7 && (y < 1e-3 || b < 1e-6) && x > 0 && y > 0 && b > 0)) return 0;
+  return log_beta_series(b, a, y) > -0.28;
+}
+
 double ulam_log_inc_beta(double a, double b, double x, double y) {
   if (isnan(a) || isnan(b) || isnan(x) || isnan(y) || a < 0 || b < 0 || x < 0 || y < 0) return NAN;
   if (a == 0 && b == 0) return NAN;
   if (x == 0 || b == 0) return -INFINITY;
   if (y == 0 || a == 0) return 0;
+  if (special_is_nearly_one(a, b, x, y)) return log(-expm1(log_beta_series(b, a, y)));
   if (a < 1 && b * x <= 0.7 && x <= 0.7) return log_beta_series(a, b, x);
   int below = x * (b + 1) <= (a + 1) * y;
   if (below && (a >= 1 || x < 1e-4)) return log_beta_factor(a, b, x, y) - log(beta_quotient(a, b, x, y));

@@ -112,6 +112,9 @@ static number log_gamma_p_da(number a, double x) {
   if (!gamma_has_slope(a, x)) return NAN;
   if (x == 0) return -INFINITY;
   if (isinf(x)) return 0;
+#ifndef ULAM_DUAL
+  if (special_is_uniform(a, x)) return special_gamma_uniform_da(a, x) / ulam_gamma_p(a, x);
+#endif
   if (x < value_of(a) + 1) return log_gamma_p_da_series(a, x);
   double above = ulam_gamma_q(value_of(a), x);
   if (above == 0) return 0;
@@ -123,6 +126,9 @@ static number log_gamma_q_da(number a, double x) {
   if (!gamma_has_slope(a, x)) return NAN;
   if (x == 0) return 0;
   if (isinf(x)) return INFINITY;
+#ifndef ULAM_DUAL
+  if (special_is_uniform(a, x)) return -special_gamma_uniform_da(a, x) / ulam_gamma_q(a, x);
+#endif
   if (x >= value_of(a) + 1) return log_gamma_q_da_fraction(a, x);
   double below = ulam_gamma_p(value_of(a), x);
   if (below == 0) return 0;
@@ -183,6 +189,24 @@ static Shapes log_beta_fraction(number a, number b, double x, double y) {
   return (Shapes){0, log_x + slope - h.da / h.value, log_y + digamma_step(b, a) - h.db / h.value};
 }
 
+/* The same by the series of incomplete.c, where log(I_x(a, b)) is proportional to a small a: so is its slope by b. */
+static Shapes log_beta_series(number a, number b, double x) {
+  number term = 1, moved = 0, sum = 0, by_a = 0, by_b = 0;
+  for (int n = 1; n < MOST_TERMS; ++n) {
+    moved = (moved * (n - b) - term) * (x / n); /* the slope of the term by b */
+    term *= (n - b) * (x / n);
+    number part = 1 / (a + n);
+    sum += term * part;
+    by_a -= term * part * part;
+    by_b += moved * part;
+    double small = 0.25 * DBL_EPSILON * (1 - x), last = fabs(value_of(term)), last_moved = fabs(value_of(moved));
+    if (last <= small * fabs(value_of(sum)) && last_moved <= small * fabs(value_of(by_b))) break;
+  }
+  number scale = 1 / (1 + a * sum);
+  return (Shapes){0, log(x) + digamma_step(a + 1, b - 1) + (sum + a * by_a) * scale,
+                  digamma_step(b, a) + a * by_b * scale};
+}
+
 static Shapes log_inc_beta(number a, number b, double x, double y) {
   double p = value_of(a), q = value_of(b);
   if (isnan(p) || isnan(q) || isnan(x) || isnan(y) || p <= 0 || q <= 0 || x < 0 || y < 0)
@@ -190,6 +214,12 @@ static Shapes log_inc_beta(number a, number b, double x, double y) {
   if (x == 0) return (Shapes){0, -INFINITY, 0};
   if (y == 0) return (Shapes){0, 0, 0};
   double log_value = ulam_log_inc_beta(p, q, x, y);
+  if (special_is_nearly_one(p, q, x, y)) {
+    Shapes other = log_beta_series(b, a, y);
+    number along = direction(a) * other.db + direction(b) * other.da;
+    number factor = -odds(-expm1(log_value), exp(log_value), along);
+    return (Shapes){0, factor * other.db, factor * other.da};
+  }
   /* The smaller one may be proportional to a small shape: it tells the slopes of the other. */
   int is_below = x * (q + 1) <= (p + 1) * y;
   if (is_below ? p >= 1 || x < 1e-4 || log_value < -0.5 : q < 1 && y >= 1e-3 && log_value < -1.4)

@@ -70,6 +70,9 @@ double special_digamma_rest(double x);
 /* log(1 + x) - x, accurate near 0. */
 double special_log1pmx(double x);
 /* ulam_inc_beta(a, b, x), given y = 1 - x as well: where x is close to 1, that is the more accurate of the two. */
+double special_gamma_uniform_da(double a, double x);
+int special_is_nearly_one(double a, double b, double x, double y);
+int special_is_uniform(double a, double x);
 double special_inc_beta(double a, double b, double x, double y);
 
 #endif
