@@ -355,7 +355,8 @@ def _log_density(program: ProgramParts, sites: list[CheckSite], kind: UnitKind) 
     writer = FunctionWriter(program, sites, "evaluate", (BUFFER_REAL, i32))
     low = writer.low
     low.propto = kind.propto
-    low.precise, low.told_elsewhere = kind.locating, kind.hot
+    low.precise = kind.locating
+    low.told_elsewhere = kind.hot and not program.outlined.terms.whole  # what it makes possible changes last bits
     low.differentiated = kind.gradient or kind.locating
     theta, jacobian = writer.block.args
     low.jacobian = writer.builder.truth(jacobian)
