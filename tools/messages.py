@@ -6,7 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from ulam.runtime import terminal
@@ -42,8 +42,11 @@ def warnings_told(command: str = "ulam") -> Iterator[None]:
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Lines of messages, rendered before."""
+    """Lines of messages, rendered before, behind what has been printed so far."""
     file = stream or sys.stderr
+    if file is sys.stderr:
+        with suppress(OSError, ValueError):  # a pipe that nobody reads is told of at the end
+            sys.stdout.flush()
     if terminal.is_coloured(file):
         terminal.print_pieces(map(pieces, text.split("\n")), file)
     else:

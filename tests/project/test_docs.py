@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
@@ -78,8 +79,9 @@ def run(command: str) -> tuple[int, str]:
     name, *arguments = shlex.split(command)
     invocation = [sys.executable, "-m", COMMANDS[name], *arguments]
     given = "\n".join([*shlex.split(echoed)[1:], ""])  # of `echo`
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # as users have it
     finished = subprocess.run(
-        invocation, cwd=ROOT, input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        invocation, cwd=ROOT, input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     )
     return finished.returncode, finished.stdout
 
