@@ -96,7 +96,7 @@ def _lift(value: SSAValue, branch: Operation) -> bool:
             pending += op.operands
     block = branch.parent
     assert block is not None
-    ordered = [op for op in next(iter(needed)).parent.ops if op in needed] if needed else []  # type: ignore[union-attr]
+    ordered = [op for region in branch.regions for arm in region.blocks for op in arm.ops if op in needed]
     for op in ordered:
         op.detach()
         block.insert_op_before(op, branch)

@@ -19,7 +19,7 @@ from ulam.dialects.scalar_ops import constant
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.addends import addends, take_apart
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.tables import is_costly_function
+from ulam.passes.loops.tables import is_costly_within
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard
 from ulam.passes.running import TellingPass
@@ -69,23 +69,9 @@ def _alone(op: ad.TargetAddOp, nest: Operation, slices: DataSlices) -> list[ad.T
     assert op.parent is not None
     found = list(addends(op.value, op.parent))
     for value, _ in found if len(found) > 1 else ():
-        if isinstance(value, SSAValue) and _varies(value, nest, slices) and _is_costly(value, nest):
+        if isinstance(value, SSAValue) and _varies(value, nest, slices) and is_costly_within(value, nest, {}):
             return take_apart(op, found)
     return [op]
-
-
-def _is_costly(value: SSAValue, nest: Operation) -> bool:
-    """Whether a function worth a table is evaluated inside of a nest for a value."""
-    work, seen = [value], set[SSAValue]()
-    while work:
-        current = work.pop()
-        if current in seen or not is_inside(current, nest) or not isinstance(current.owner, Operation):
-            continue
-        if is_costly_function(current.owner):
-            return True
-        seen.add(current)
-        work += current.owner.operands
-    return False
 
 
 def _sum(nest: Operation, terms: list[ad.TargetAddOp], slices: DataSlices) -> None:

@@ -12,6 +12,7 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPF, constant
 from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
+from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.builder import WRAPS
 
 Loops = tuple[scf.ForOp, ...]
@@ -25,6 +26,16 @@ _FAST = {"fastmath": arith.FastMathFlagsAttr("none")}
 def is_costly_function(op: Operation) -> bool:
     """Whether reading a table is cheaper than this function."""
     return isinstance(op, rt.MathOp) and function(op.function.data).cost is FunctionCost.CALL
+
+
+def is_costly_within(value: SSAValue, nest: Operation, known: dict[SSAValue, bool]) -> bool:
+    """Whether a function worth a table is evaluated inside of `nest` for this value. `known`: of nests side by side."""
+    if not is_inside(value, nest) or not isinstance(op := value.owner, Operation):
+        return False
+    if (costly := known.get(value)) is None:
+        known[value] = False
+        costly = known[value] = is_costly_function(op) or any(is_costly_within(o, nest, known) for o in op.operands)
+    return costly
 
 
 class IterationTable:

@@ -17,7 +17,7 @@ from ulam.dialects import rt
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.tables import IterationTable, Loops, is_costly_function
+from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 
@@ -79,7 +79,7 @@ def _collect(
         and len(op.results) == 1
         and op.results[0].type == f64
         and slices.is_data(op.results[0])
-        and _is_costly(op.results[0], nest, costly)
+        and is_costly_within(op.results[0], nest, costly)
         and not all(_is_data_user(use.operation, slices) for use in op.results[0].uses)
     ):
         entries.append(_Entry(op, loops))
@@ -88,16 +88,6 @@ def _collect(
 def _is_data_user(op: Operation, slices: DataSlices) -> bool:
     """Whether the only consequence of a use is another data-only real."""
     return len(op.results) == 1 and op.results[0].type == f64 and not op.regions and slices.is_data(op.results[0])
-
-
-def _is_costly(value: SSAValue, nest: Operation, costly: dict[SSAValue, bool]) -> bool:
-    """Whether a function worth a table is evaluated inside of `nest` for this value."""
-    if not is_inside(value, nest) or not isinstance(op := value.owner, Operation):
-        return False
-    if (known := costly.get(value)) is None:
-        costly[value] = False
-        known = costly[value] = is_costly_function(op) or any(_is_costly(o, nest, costly) for o in op.operands)
-    return known
 
 
 def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> None:
