@@ -37,6 +37,7 @@ from ulam.passes.analysis.nesting import ancestor_in, block_of
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.loops.effects import viewed
+from ulam.passes.to_loops.check_sites import CheckSite, place_told
 from ulam.passes.to_loops.last_assignments import LastAssignments
 from ulam.passes.to_loops.size_text import name_of_size
 from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, total, write
@@ -48,28 +49,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 2**47
 """No container is larger: it is all the memory that a program can have on the processors of today."""
-
-
-@record
-class CheckSite:
-    """Where and how a run-time error may happen; `message` has `{0}`, `{1}`... for the values of the check."""
-
-    status: int
-    message: str
-    file: str
-    line: int
-    column: int
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        return self.file, self.line, self.column
-
-
-def place_told(location: LocationAttr | None) -> tuple[str, int, int]:
-    """File, line and column of a location, as a site has them."""
-    if isinstance(location, FileLineColLoc):
-        return location.filename.data, location.line.data, location.column.data
-    return "", 0, 0
 
 
 @record(eq=False)

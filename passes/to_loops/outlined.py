@@ -30,7 +30,8 @@ from ulam.passes.autodiff.forward_mode import TangentFunctions
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.checks import leave_open
-from ulam.passes.to_loops.lowering import CallFrame, CheckSite, Lowering, place_told
+from ulam.passes.to_loops.check_sites import CheckSite, place_told
+from ulam.passes.to_loops.lowering import CallFrame, Lowering
 from ulam.passes.to_loops.repeated_functions import RepeatedFunctions
 from ulam.passes.to_loops.shared_functions import SharedFunctions
 from ulam.passes.to_loops.target_terms import TargetTerms

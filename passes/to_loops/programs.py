@@ -19,7 +19,8 @@ from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import draws
 from ulam.passes.loops.unit_modules import noted_layouts
 from ulam.passes.pieces import PIECE_FUNCTION
-from ulam.passes.to_loops.lowering import CheckSite, ProfileKey, profile_key
+from ulam.passes.to_loops.check_sites import CheckSite
+from ulam.passes.to_loops.lowering import ProfileKey, profile_key
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.values import element_type, rank_of
 from ulam.passes.units import UnitKind

@@ -39,8 +39,9 @@ from ulam.passes.to_loops import (  # noqa: F401  (register handlers)
     statements,
 )
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)
+from ulam.passes.to_loops.check_sites import CheckSite
 from ulam.passes.to_loops.int_ranges import int_ranges
-from ulam.passes.to_loops.lowering import CheckSite, Holder, Lowering, Storage
+from ulam.passes.to_loops.lowering import Holder, Lowering, Storage
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.parameters import (
     UnconstrainedReader,

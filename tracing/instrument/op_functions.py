@@ -44,7 +44,7 @@ from ulam.passes.lowering_pipeline import lowering_passes
 from ulam.passes.rewriting import applied_to
 from ulam.passes.running import run_passes
 from ulam.passes.to_loops.calls import inline
-from ulam.passes.to_loops.lowering import CheckSite
+from ulam.passes.to_loops.check_sites import CheckSite
 from ulam.passes.to_loops.outlined import CallGraph, Outlined
 from ulam.passes.to_loops.programs import ProgramParts
 from ulam.passes.to_loops.shared_functions import SharedFunctions

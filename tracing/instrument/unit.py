@@ -30,7 +30,7 @@ from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.lowering_pipeline import lowering_passes
 from ulam.passes.running import run_passes
 from ulam.passes.strip_profiles import StripProfiles
-from ulam.passes.to_loops.lowering import CheckSite
+from ulam.passes.to_loops.check_sites import CheckSite
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.programs import ProgramParts, take_apart
 from ulam.passes.to_loops.units import FunctionWriter
