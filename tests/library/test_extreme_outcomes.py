@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from distribution_calls import model_of_calls, told_if_nan
 
 import ulam
 from ulam.library import signature_table
@@ -33,21 +34,16 @@ def _calls() -> dict[str, str]:
 def test_finite_values_have_slopes(level: int) -> None:
     calls = _calls()
     assert len(calls) > 70
-    terms = "".join(f"if (abs(w - {k}) < 0.5) target += {call};\n" for k, call in enumerate(calls.values()))
-    parameters = "real w; real y; real a; real b; real c;"
-    model = ulam.StanModel(f"parameters {{ {parameters} }} model {{ {terms} }}", opt_level=level)
+    model = model_of_calls(calls.values(), level)
     wrong: list[str] = []
     points = 0
     for k, name in enumerate(calls):
         for y in OUTCOMES:
             for point in PARAMETERS:
-                try:
-                    value, slopes = model.log_density_gradient([k, y, *point], propto=False)
-                except ulam.Rejection:
-                    continue
-                points += 1
-                if np.isnan(value) or (np.isfinite(value) and np.isnan(slopes).any()):
-                    wrong.append(f"{name} at {y}, {point}: {value}, {slopes}")
+                told = told_if_nan(model, [k, y, *point])
+                points += told is not None
+                if told:
+                    wrong.append(f"{name} at {y}, {point}: {told}")
     assert points > 700
     assert not wrong, "\n".join(wrong)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import mpmath as mp  # pyright: ignore[reportMissingImports]
 import numpy as np
 import pytest
+from distribution_calls import model_of_calls, told_if_nan
 
 import ulam
 from ulam.library import signature_table
@@ -37,9 +38,7 @@ def test_no_parameter_makes_nan() -> None:
     """Neither of a value, nor of a slope where the value is finite."""
     calls = _calls()
     assert len(calls) > 90
-    terms = "".join(f"if (abs(w - {k}) < 0.5) target += {call};\n" for k, (call, _) in enumerate(calls.values()))
-    parameters = "real w; real y; real a; real b; real c;"
-    model = ulam.StanModel(f"parameters {{ {parameters} }} model {{ {terms} }}", opt_level=0)
+    model = model_of_calls([call for call, _ in calls.values()], 0)
     wrong: list[str] = []
     points = 0
     for k, (name, (call, count)) in enumerate(calls.items()):
@@ -48,13 +47,10 @@ def test_no_parameter_makes_nan() -> None:
                 for n in range(count):
                     for extreme in EXTREMES:
                         point = [*usual[:n], extreme, *usual[n + 1 :]]
-                        try:
-                            value, slopes = model.log_density_gradient([k, y, *point], propto=False)
-                        except ulam.Rejection:
-                            continue
-                        points += 1
-                        if np.isnan(value) or (np.isfinite(value) and np.isnan(slopes).any()):
-                            wrong.append(f"{name} at {y}, {point[:count]}: {value}, {slopes}")
+                        told = told_if_nan(model, [k, y, *point])
+                        points += told is not None
+                        if told:
+                            wrong.append(f"{name} at {y}, {point[:count]}: {told}")
     assert points > 14_000
     assert not wrong, "\n".join(wrong)
 
