@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,30 @@ class NoData(Exception):
     """A size or a bound is an expression that is not known here."""
 
 
-def random_data(code: str, filename: str, folders: Sequence[str], attempt: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Extent:
+    """Which sizes data have, `least` to `most`; how many different rows, if not all are: containers of as many
+    rows repeat the same ones; whether every other container of reals has a special value somewhere."""
+
+    least: int
+    most: int
+    distinct: int | None = None
+    special: bool = False
+
+
+SPECIAL = (math.nan, math.inf, -math.inf, 1e30, -1e30, 1e-30, 0.0, -0.0)
+
+
+def random_data(
+    code: str, filename: str, folders: Sequence[str], attempt: int, extent: Extent | None = None
+) -> dict[str, Any]:
     """Data for a program, other ones for each attempt; raises NoData.
 
     Even attempts have sizes that differ and reals of both signs, odd ones equal sizes and positive reals; in each third
     one reals grow along their containers, as times do. From the fourth on square matrices are covariances.
     """
     program = parse_program(Source(code, filename, include_paths=tuple(folders)))
-    maker = _Maker(attempt, _sizes_of(program))
+    maker = _Maker(attempt, _sizes_of(program), extent)
     for declaration in _data_of(program):
         maker.values[declaration.name] = maker.value(declaration.sized_type, declaration.name)
     return maker.values
@@ -55,9 +72,11 @@ def _sizes_of(program: syntax.Program) -> set[str]:
 class _Maker:
     """Values by name; `size_names` are ints that should be small and positive."""
 
-    def __init__(self, attempt: int, size_names: set[str]) -> None:
+    def __init__(self, attempt: int, size_names: set[str], extent: Extent | None = None) -> None:
         self.values: dict[str, Any] = {}
         self._attempt = attempt
+        self._extent = extent
+        self._rows: dict[int, npt.NDArray[np.int64]] = {}
         self._size_names = size_names
         self._rng = np.random.default_rng(1000 + attempt)
 
@@ -79,12 +98,28 @@ class _Maker:
     def _ints(self, constraint: syntax.Constraint, name: str, dims: list[int]) -> Any:
         lower, upper = self._bounds(constraint)
         if not dims and name in self._size_names:
-            wanted = int(self._rng.integers(3, 7)) if self._attempt % 2 == 0 else 4 - self._attempt // 4
+            wanted = self._wanted_size()
             return int(np.clip(wanted, lower if lower > -math.inf else 0, upper))
         first = lower if lower > -math.inf else (1 if self._attempt % 2 == 0 else 0)
         last = upper if upper < math.inf else first + 2
         drawn = self._rng.integers(int(first), int(last) + 1, size=dims or None)
-        return np.asarray(drawn).tolist()
+        return self._repeated(np.asarray(drawn)).tolist()
+
+    def _wanted_size(self) -> int:
+        if self._extent is not None:
+            least, most = self._extent.least, self._extent.most
+            return int(self._rng.integers(least, most + 1)) if self._attempt % 2 == 0 else most
+        return int(self._rng.integers(3, 7)) if self._attempt % 2 == 0 else 4 - self._attempt // 4
+
+    def _repeated(self, drawn: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Its rows, or if there are to be few different ones, those at places that all of this size have in common."""
+        distinct = None if self._extent is None else self._extent.distinct
+        if distinct is None or not drawn.ndim or len(drawn) <= distinct:
+            return drawn
+        n = len(drawn)
+        if n not in self._rows:
+            self._rows[n] = self._rng.integers(0, distinct, size=n)
+        return drawn[self._rows[n]]
 
     def _reals(self, constraint: syntax.Constraint, dims: list[int]) -> Any:
         lower, upper = self._bounds(constraint)
@@ -101,7 +136,14 @@ class _Maker:
             drawn = upper - np.exp(0.5 * self._rng.normal(size=dims))
         else:
             drawn = free
-        return np.asarray(drawn).tolist()
+        return self._with_special(self._repeated(np.asarray(drawn))).tolist()
+
+    def _with_special(self, drawn: Array) -> Array:
+        if self._extent is None or not self._extent.special or not drawn.size or self._rng.random() < 0.5:
+            return drawn
+        changed = drawn.flatten()
+        changed[self._rng.integers(drawn.size)] = self._rng.choice(SPECIAL)
+        return changed.reshape(drawn.shape)
 
     def _bounds(self, constraint: syntax.Constraint) -> tuple[float, float]:
         """The tightest ones, where a bound is a container."""
