@@ -49,6 +49,8 @@ class RowGroups:
         self.bytes = self.zero
         self.count = self.zero
         """The number of rows."""
+        self.order: SSAValue | None = None
+        """Memory of as many ints, which is read by groups that are taken, and by nothing else."""
 
     def put(self, op: Operation) -> SSAValue:
         """Writes an op; its result."""
@@ -102,7 +104,8 @@ class RowGroups:
         count = self.count
         groups, known = self.alloc(count, i32, zero=True), self.one
         most = self.put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
-        for column in flat:
+        # Measurements first: where they are all different, a sample of them tells, and nothing else is looked at.
+        for column in sorted(flat, key=lambda column: element_of(column.buffer) != f64):
             found = self.alloc(self.one, i64)
             name = f"group_{kind_of(element_of(column.buffer))}"
             place = (column.buffer, count, column.width, column.stride, column.across)
@@ -111,7 +114,7 @@ class RowGroups:
         some = self.integer(arith.MaxSIOp, known, self.zero)
         heads, weights = self.alloc(some, i32), self.alloc(some, f64)
         self.kernel("group_heads", groups, count, some, heads, weights)
-        order = groups  # which are needed no more
+        self.order = order = groups  # which are needed no more
         takes, armed = (groups, self.zero) if arms is None else (arms, count)
         room = self.number(_MOST_GROUPS)
         self.starts = self.alloc(self.number(_MOST_GROUPS + 1), i64)

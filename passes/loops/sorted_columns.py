@@ -19,6 +19,10 @@ from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.passes.rewriting import discard, replace_uses
+
+_ORDER = 6
+"""Which argument of the kernel that makes an order gets it."""
 
 NEEDLESS = "equal rows are computed once"
 """Why rows have no order of an index then; the last one of the reasons of `sort-rows`."""
@@ -50,8 +54,11 @@ class SortedColumns:
         columns = frozenset(slot for slot in own if slot + 1 in given and slot + 1 not in own)
         return SortedColumns(bind, movable, columns, count)
 
-    def put_behind(self, taken: SSAValue) -> None:
-        """Puts all ahead of the first op that needs the columns in their order; without rows if `taken`."""
+    def put_behind(self, taken: SSAValue, order: SSAValue | None) -> None:
+        """Puts all ahead of the first op that needs the columns in their order; without rows if `taken`.
+
+        `order`: memory of as many ints as there are rows that nothing needs unless `taken`.
+        """
         late: list[Operation] = []
         seen: set[SSAValue] = set()
         anchor: Operation | None = None
@@ -75,6 +82,8 @@ class SortedColumns:
             op = _at_top(use.operation, self.block)
             if op in inside and not isinstance(op, rt.LayoutOp):
                 use.operation.operands[use.index] = left.results[0]
+        if order is not None:
+            self._write_order_to(order)
         for op in (*self.ops, *late):
             op.detach()
         self.block.insert_ops_before([zero, two, left, *self.ops, *late], anchor)
@@ -83,6 +92,15 @@ class SortedColumns:
                 why = arith.SelectOp.create(operands=(taken, two.result, op.outcome), result_types=(i64,))
                 self.block.insert_op_before(why, op)
                 op.operands[0] = why.results[0]
+
+    def _write_order_to(self, memory: SSAValue) -> None:
+        """Takes memory that is there for the order, which only the range needs."""
+        kernel = next(op for op in self.ops if isinstance(op, rt.KernelOp) and op.function.data == "segment_rows")
+        own = kernel.operands[_ORDER].owner
+        assert isinstance(own, rt.AllocOp) and own in self.ops
+        self.ops.remove(own)
+        replace_uses(own.res, memory)
+        discard(own)
 
 
 def _range_that_sets(slot: int, bind: Block) -> list[Operation]:

@@ -68,7 +68,7 @@ class UniqueRows(TellingPass):
             set_slots(module, hoist_data(evaluate, slots_of(module), written))
             for weighted in changed:
                 if weighted.sorted is not None:
-                    weighted.sorted.put_behind(weighted.is_taken)
+                    weighted.sorted.put_behind(weighted.is_taken, weighted.order)
         return bool(changed)
 
 

@@ -50,7 +50,7 @@ typedef struct {
   int64_t size, found;
 } group_table;
 
-enum { FIRST_SIZE = 256, BATCH = 32, SAMPLED_FROM = 1 << 14, PAIRS = 256 };
+enum { FIRST_SIZE = 256, BATCH = 32, SAMPLED_FROM = 1 << 14, PAIRS = 256, MOST_DIRECT = 1 << 14 };
 
 static void make_table(ulam_context *ctx, group_table *table, int64_t groups) {
   int64_t size = 4 * (groups + BATCH) / 3 + 1;
@@ -110,13 +110,75 @@ static int64_t likely_groups(ulam_context *ctx, const key_column *key, int64_t n
   return (int64_t)(1.125 * (double)n * (PAIRS / 2) / (double)pairs); /* a table that is too small is made twice */
 }
 
-/* Splits groups further by a column; `groups` may be those before. How many there are; -1 if they are too many. */
-static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t most, int32_t *groups) {
+/* Numbers of a small range are found in a table of all pairs of a group before and a number. */
+typedef struct {
+  int64_t least, range, entries; /* 0 entries: there are too many pairs */
+} pair_table;
+
+/* Of the numbers that rows have, if the table takes no more than `most` bytes; numbers of 8 bytes have none. */
+static pair_table pairs_of(const key_column *key, int64_t n, int64_t known, int64_t most) {
+  int32_t least = INT32_MAX, greatest = INT32_MIN;
+  if (key->wide || n == 0) return (pair_table){0, 0, 0};
+  for (int64_t row = 0; row < n; ++row) {
+    int32_t value = (int32_t)(uint32_t)element(key, row);
+    least = value < least ? value : least;
+    greatest = value > greatest ? value : greatest;
+  }
+  pair_table table = {least, (int64_t)greatest - least + 1, 0};
+  if (table.range <= most / 4 / known) table.entries = table.range * known;
+  return table;
+}
+
+static int64_t group_by_pairs(ulam_context *ctx, const key_column *key, pair_table table, int64_t n, int64_t most,
+                              int32_t *groups) {
   char *mark = ctx->arena_cursor;
+  int64_t found = 0;
+  int32_t *numbers = ulam_alloc(ctx, table.entries * 4);
+  memset(numbers, 0, (size_t)table.entries * 4);
+  for (int64_t first = 0; first < n && found <= most; first += BATCH)
+    for (int64_t row = first; row < n && row < first + BATCH; ++row) {
+      int64_t value = (int32_t)(uint32_t)element(key, row);
+      int32_t *number = &numbers[before_of(key, row) * table.range + value - table.least];
+      if (*number == 0) *number = (int32_t)++found;
+      groups[row] = *number - 1;
+    }
+  ulam_release(ctx, mark);
+  return found <= most ? found : -1;
+}
+
+/* Whether a column is the same in all rows of each of the `known` groups before: mostly a look at a few rows tells. */
+static int is_same_within(ulam_context *ctx, const key_column *key, int64_t n, int64_t known) {
+  if (key->before == NULL || n < SAMPLED_FROM) return 0;
+  char *mark = ctx->arena_cursor;
+  int64_t found = 0, row = 0;
+  uint64_t *values = ulam_alloc(ctx, known * 8);
+  for (; row < n; ++row) {
+    int32_t group = key->before[row];
+    if (group == found) /* groups are numbered as they begin */
+      values[found++] = element(key, row);
+    else if (values[group] != element(key, row))
+      break;
+  }
+  ulam_release(ctx, mark);
+  return row == n;
+}
+
+/* Splits `known` groups further by a column; `groups` may be those before. How many there are; -1 if they are too many. */
+static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
+                            int32_t *groups) {
+  char *mark = ctx->arena_cursor;
+  if (known <= most && is_same_within(ctx, key, n, known)) {
+    if (groups != key->before) memcpy(groups, key->before, (size_t)n * 4);
+    return known;
+  }
   int64_t likely = likely_groups(ctx, key, n);
   if (likely < 0 || likely / 3 > most / 2) return -1; /* a sample of a hundred pairs errs by a tenth */
+  int64_t expected = likely < most ? likely : most;
+  int64_t bytes = (n < SAMPLED_FROM ? n : expected) * (int64_t)sizeof(group_entry);
+  pair_table pairs = pairs_of(key, n, known, bytes + MOST_DIRECT);
+  if (pairs.entries) return group_by_pairs(ctx, key, pairs, n, most, groups);
   group_table table = {.found = 0};
-  make_table(ctx, &table, likely < most ? likely : most);
+  make_table(ctx, &table, expected);
   uint64_t values[BATCH], hashes[BATCH];
   for (int64_t first = 0; first < n && table.found <= most; first += BATCH) {
     int64_t count = n - first < BATCH ? n - first : BATCH;
@@ -144,7 +206,7 @@ static void group_rows(ulam_context *ctx, key_column key, int64_t n, int64_t k, 
   if (n > INT32_MAX) return;
   if (*count >= 0 && k == 0) memcpy(groups, key.before, (size_t)n * 4);
   for (int64_t c = 0; c < k && *count >= 0; ++c) {
-    *count = group_column(ctx, &key, n, most, groups);
+    *count = group_column(ctx, &key, n, *count, most, groups);
     key.x = (const char *)key.x + column * (key.wide ? 8 : 4);
     key.before = groups;
   }
@@ -222,41 +284,21 @@ TAKE(ulam_take_ints, int32_t)
 
 /* ---------------------------------------------------------------- segments of rows that scatter to the same elements */
 
-enum { BLOCK = 256, RUN_COST = 4, LEAST_ROWS = 4, MOST_DIRECT = 1024 };
+enum { BLOCK = 256, RUN_COST = 4, LEAST_ROWS = 4 };
 static const double SUM_COST = 0.35, WORTH = 0.8;
 
-/* Splits groups of rows further by a key, as `group_rows`: keys of a small range by a table. */
+/* Splits groups of rows further by a key, as `group_rows`. */
 static int64_t group_by_key(ulam_context *ctx, const int32_t *key, int64_t n, const int32_t *before, int64_t known,
                             int32_t *groups) {
-  int64_t most = n / LEAST_ROWS, found = 0;
-  if (known < 0) return -1;
-  int32_t least = INT32_MAX, greatest = INT32_MIN;
-  for (int64_t row = 0; row < n; ++row) {
-    least = key[row] < least ? key[row] : least;
-    greatest = key[row] > greatest ? key[row] : greatest;
-  }
-  int64_t range = n ? (int64_t)greatest - least + 1 : 0;
-  if (range > (n + MOST_DIRECT) / (known ? known : 1)) {
-    key_column column = {key, 1, 0, before};
-    return group_column(ctx, &column, n, most, groups);
-  }
-  char *mark = ctx->arena_cursor;
-  int32_t *numbers = ulam_alloc(ctx, range * known * 4);
-  memset(numbers, 0, (size_t)(range * known) * 4);
-  for (int64_t row = 0; row < n; ++row) {
-    int32_t *number = &numbers[(before ? before[row] * range : 0) + key[row] - least];
-    if (*number == 0) *number = (int32_t)++found;
-    groups[row] = *number - 1;
-  }
-  ulam_release(ctx, mark);
-  return found <= most ? found : -1;
+  key_column column = {key, 1, 0, before};
+  return known < 0 ? -1 : group_column(ctx, &column, n, known, n / LEAST_ROWS, groups);
 }
 
 enum { STREAMS = 1 << 13 };
 
 /* Rows in the order of their groups, which are numbered as they begin; whether that is the order that they have. Those
- * of group g come to be from starts[g] on. Of `groups` and `other`, n numbers each, nothing is left. */
-static int order_by_groups(ulam_context *ctx, int32_t *groups, int32_t *other, int64_t n, int64_t count, int32_t *order,
+ * of group g come to be from starts[g] on. Of `groups` nothing is left. */
+static int order_by_groups(ulam_context *ctx, int32_t *groups, int64_t n, int64_t count, int32_t *order,
                            int32_t *starts) {
   int64_t sorted = 1;
   memset(starts, 0, (size_t)(count + 1) * 4);
@@ -275,7 +317,7 @@ static int order_by_groups(ulam_context *ctx, int32_t *groups, int32_t *other, i
   if (count <= STREAMS) {
     for (int64_t row = 0; row < n; ++row) order[next[groups[row]]++] = (int32_t)row;
   } else { /* more places than caches have: first by several groups together */
-    int32_t ahead[STREAMS + 1];
+    int32_t ahead[STREAMS + 1], *other = ulam_alloc(ctx, n * 4);
     int shift = 0;
     while (count >> shift > STREAMS) ++shift;
     for (int64_t g = 0; g < count; g += (int64_t)1 << shift) ahead[g >> shift] = starts[g];
@@ -321,7 +363,7 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
   memset(figures, 0, 4 * 8);
   if (n > INT32_MAX) return;
   char *mark = ctx->arena_cursor;
-  int32_t *best = ulam_alloc(ctx, n * 4), *groups = NULL;
+  int32_t *memory = ulam_alloc(ctx, n * 4), *best = memory, *groups = order; /* which is written when all is known */
   double all = 0, blocks = (double)(b - 1);
   for (int64_t q = 0; q < k; ++q) all += uses[q];
   double least = WORTH * all * (double)n;
@@ -331,10 +373,11 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
     double cost = ((double)known + blocks) * (RUN_COST + all) + SUM_COST * all * (double)n;
     if (cost < least) least = cost, count = known, figures[0] = 1;
   }
-  if (k > 1) groups = ulam_alloc(ctx, n * 4);
   for (int64_t q = 0; k > 1 && q < k; ++q) {
+    double by_others = (all - uses[q] + SUM_COST * uses[q]) * (double)n;
+    if (by_others >= least) continue;
     int64_t own = group_by_key(ctx, keys + q * n, n, NULL, n ? 1 : -1, groups);
-    double cost = ((double)own + blocks) * (RUN_COST + uses[q]) + (all - uses[q] + SUM_COST * uses[q]) * (double)n;
+    double cost = ((double)own + blocks) * (RUN_COST + uses[q]) + by_others;
     if (own < 0 || cost >= least) continue;
     least = cost, count = own, figures[0] = 2 + q;
     int32_t *other = best;
@@ -342,8 +385,8 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
   }
   if (figures[0]) {
     int32_t *starts = ulam_alloc(ctx, (count + 1) * 4);
-    if (groups == NULL && count > STREAMS) groups = ulam_alloc(ctx, n * 4);
-    figures[1] = order_by_groups(ctx, best, groups, n, count, order, starts);
+    if (best == order) memcpy(memory, order, (size_t)n * 4);
+    figures[1] = order_by_groups(ctx, memory, n, count, order, starts);
     figures[2] = count;
     figures[3] = write_runs(starts, n, count, b, runs, first);
   } else {

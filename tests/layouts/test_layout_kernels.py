@@ -56,6 +56,20 @@ def test_rows_are_equal_where_all_bits_of_all_columns_are(n: int) -> None:
     assert np.array_equal(weights[groups], rows[inverse.ravel()])
 
 
+@pytest.mark.parametrize("differs", [False, True])
+@pytest.mark.parametrize("kind", [np.int32, np.float64])
+def test_columns_that_say_nothing_new_leave_groups_as_they_are(differs: bool, kind: type) -> None:
+    n = 40_000
+    first = np.random.default_rng(5).integers(0, 900, n).astype(np.int32)
+    second = (7 * first - 40).astype(kind)
+    second[-1] += differs
+    groups, count = grouped([first, second], n)
+    alone, kinds = grouped([first], n)
+    assert count == kinds + differs
+    assert np.array_equal(groups[:-1], alone[:-1])
+    assert groups[-1] == (kinds if differs else alone[-1])
+
+
 def test_too_many_groups_are_given_up() -> None:
     x = np.arange(3000.0) % 2000
     assert grouped([x], 1999)[1] == -1
