@@ -215,8 +215,8 @@ _PRINTING: dict[str, Kernel] = {
 }
 
 _COLUMN = "[(n-1)*row+(k-1)*column+1]"
-# Layouts of rows of data (runtime/c/layouts.c). Element c of row r of a column is at r * row + c * column, for c below
-# k; `s` is one more than the number of segments.
+# Layouts of rows of data (layouts.c, group_rows.c). Element c of row r of a column is at r * row + c * column,
+# for c below k; `s` is one more than the number of segments.
 _GROUP = f"in:{{}}{_COLUMN} n:i64 k:i64 row:i64 column:i64 in:i32[n] value:i64 value:i64 kept:i32[n] out:i64[1]"
 _TAKE = "in:{0}[t] in:i32[n] n:i64 k:i64 row:i64 column:i64 t:i64 out:{0}[n*k]"
 _LAYOUTS: dict[str, Kernel] = {
@@ -224,8 +224,10 @@ _LAYOUTS: dict[str, Kernel] = {
     # may be in the memory of those so far
     "group_reals": Kernel(_GROUP.format("f64")),
     "group_ints": Kernel(_GROUP.format("i32")),
+    # 1 if a sample of rows leaves it open that many are equal, else -1
+    "sample_reals": Kernel(f"in:f64{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:i64[1]"),
     # of each group its first row, and how many rows it has
-    "group_heads": Kernel("in:i32[n] n:i64 g:i64 out:i32[g] out:f64[g]"),
+    "group_heads": Kernel("in:i32[n] n:i64 g:i64 out:i32[g] out:i32[g]"),
     # keys of k scatters, how many use each: the order of rows, runs of equal ones, the first of each block, figures
     "segment_rows": Kernel("in:i32[n*k] n:i64 k:i64 in:i32[k] r:i64 b:i64 out:i32[n] out:i32[r] out:i64[b] out:i64[4]"),
     # a column of any length `t`, n of its rows
@@ -259,7 +261,7 @@ _ROW_GROUPS: dict[str, Kernel] = {
     # first rows of equal ones and how many; the arm that each row takes, or none: rows in groups, where these start,
     # their weights and arms; figures
     "weigh_rows": Kernel(
-        "in:i32[g] in:f64[g] in:i32[a] a:i64 n:i64 g:i64 m:i64 out:i32[n] out:i64[m+1] out:f64[m] out:i64[m] "
+        "in:i32[g] in:i32[g] in:i32[a] a:i64 n:i64 g:i64 m:i64 out:i32[n] out:i64[m+1] out:f64[m] out:i64[m] "
         "out:i64[6]",
         throws=True,
     ),

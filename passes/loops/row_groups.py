@@ -104,16 +104,20 @@ class RowGroups:
         count = self.count
         groups, known = self.alloc(count, i32, zero=True), self.one
         most = self.put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
-        # Measurements first: where they are all different, a sample of them tells, and nothing else is looked at.
-        for column in sorted(flat, key=lambda column: element_of(column.buffer) != f64):
+        ordered = sorted(flat, key=lambda column: element_of(column.buffer) == f64)
+        # A sample tells of measurements that they are all different. Ints first: few kinds are found in a small table.
+        for column in (column for column in ordered if element_of(column.buffer) == f64):
+            found = self.alloc(self.one, i64)
+            self.kernel("sample_reals", *self._in_memory(column), found)
+            known = self.integer(arith.MinSIOp, known, self.put(rt.LoadOp(found, self.zero)))
+        for column in ordered:
             found = self.alloc(self.one, i64)
             name = f"group_{kind_of(element_of(column.buffer))}"
-            place = (column.buffer, count, column.width, column.stride, column.across)
-            self.kernel(name, *place, groups, known, most, groups, found)
+            self.kernel(name, *self._in_memory(column), groups, known, most, groups, found)
             known = self.put(rt.LoadOp(found, self.zero))
         some = self.integer(arith.MaxSIOp, known, self.zero)
-        heads, weights = self.alloc(some, i32), self.alloc(some, f64)
-        self.kernel("group_heads", groups, count, some, heads, weights)
+        heads, counts = self.alloc(some, i32), self.alloc(some, i32)
+        self.kernel("group_heads", groups, count, some, heads, counts)
         self.order = order = groups  # which are needed no more
         takes, armed = (groups, self.zero) if arms is None else (arms, count)
         room = self.number(_MOST_GROUPS)
@@ -121,7 +125,7 @@ class RowGroups:
         self.weights = self.alloc(room, f64)
         self.arms, figures = self.alloc(room, i64), self.alloc(self.number(_FIGURES), i64)
         self.kernel(
-            "weigh_rows", heads, weights, takes, armed, count, some, room, order, self.starts, self.weights, self.arms,
+            "weigh_rows", heads, counts, takes, armed, count, some, room, order, self.starts, self.weights, self.arms,
             figures,
         )
         self.groups = self.put(rt.LoadOp(figures, self.zero))
@@ -133,6 +137,10 @@ class RowGroups:
         copied = self.put(arith.SelectOp.create(operands=(moved, left, self.zero), result_types=(i64,)))
         self.kept = copied if is_kept else left
         return [self._copied(column, order, copied if is_kept or column.stays else left, is_kept) for column in flat]
+
+    def _in_memory(self, column: Strided) -> tuple[SSAValue, ...]:
+        """A column for kernels."""
+        return column.buffer, self.count, column.width, column.stride, column.across
 
     def _flag(self, figures: SSAValue, position: int) -> SSAValue:
         figure = self.put(rt.LoadOp(figures, self.number(position)))

@@ -28,10 +28,10 @@ typedef struct {
 static int64_t cost_of(const plan *p) { return p->rows + GROUP * p->groups; }
 
 /* A group for each number of equal rows; more groups than there is room for if there are so many. */
-static plan plan_of_counts(const double *counts, int64_t g, int64_t room) {
+static plan plan_of_counts(const int32_t *counts, int64_t g, int64_t room) {
   plan p = {.rows = g};
   for (int64_t i = 0; i < g; ++i) {
-    int64_t count = (int64_t)counts[i], k = 0;
+    int64_t count = counts[i], k = 0;
     while (k < p.groups && p.weights[k] != count) ++k;
     if (k < p.groups) continue;
     if (p.groups == room) {
@@ -44,21 +44,56 @@ static plan plan_of_counts(const double *counts, int64_t g, int64_t room) {
 }
 
 /* A group for each bit that some number of equal rows has: a row is in as many as its number has bits. */
-static plan plan_of_bits(const double *counts, int64_t g) {
+static plan plan_of_bits(const int32_t *counts, int64_t g) {
   plan p = {.rows = 0};
-  uint64_t used = 0;
+  uint32_t used = 0;
   for (int64_t i = 0; i < g; ++i) {
-    uint64_t count = (uint64_t)counts[i];
-    used |= count;
-    for (; count; count &= count - 1) ++p.rows;
+    used |= (uint32_t)counts[i];
+    p.rows += __builtin_popcount((uint32_t)counts[i]);
   }
   for (int bit = 0; bit < BITS; ++bit)
     if (used >> bit & 1) p.weights[p.groups++] = (int64_t)1 << bit;
   return p;
 }
 
-static int is_in(int64_t count, int64_t weight, int by_counts) {
-  return by_counts ? count == weight : (count & weight) != 0;
+/* Puts the kinds of equal rows of an arm into the groups of a plan, from `found` on; where each group ends. */
+static int64_t fill_groups(const plan *p, int by_counts, const int32_t *heads, const int32_t *counts, const int32_t *arms,
+                           int arm, int64_t g, int64_t found, int32_t *order, int64_t *ends) {
+  int64_t next[64];
+  memset(ends, 0, (size_t)p->groups * 8);
+  int place[BITS] = {0}; /* of small numbers, or of bits: which group */
+  for (int j = (int)p->groups - 1; j >= 0; --j) {
+    int64_t key = by_counts ? p->weights[j] : __builtin_ctzll((uint64_t)p->weights[j]);
+    if (key < BITS) place[key] = j;
+  }
+  for (int pass = 0; pass < 2; ++pass) { /* counts, then writes */
+    for (int64_t i = 0; i < g; ++i) {
+      if (arms && arms[heads[i]] != arm) continue;
+      uint32_t left = (uint32_t)counts[i];
+      int j = 0;
+      if (by_counts && left < BITS)
+        j = place[left];
+      else if (by_counts)
+        while (p->weights[j] != left) ++j;
+      do { /* one group, or one for each bit */
+        if (!by_counts) j = place[__builtin_ctz(left)];
+        if (pass == 0)
+          ++ends[j];
+        else
+          order[next[j]++] = heads[i];
+        left &= left - 1;
+      } while (!by_counts && left);
+    }
+    for (int64_t j = 0; pass == 0 && j < p->groups; ++j) next[j] = found, ends[j] = found += ends[j];
+  }
+  return found;
+}
+
+/* All rows of an arm, from `found` on. */
+static int64_t fill_rows(const int32_t *arms, int arm, int64_t n, int64_t found, int32_t *order) {
+  for (int64_t row = 0; row < n; ++row)
+    if (arms == NULL || arms[row] == arm) order[found++] = (int32_t)row;
+  return found;
 }
 
 /* Of `g` kinds of equal rows, of which the first is row `heads` and there are `counts`: rows in groups. Those of group j
@@ -66,7 +101,7 @@ static int is_in(int64_t count, int64_t weight, int by_counts) {
  * 8 for each row, or, if `a` is 0, for none, which is 0; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal
  * rows are there once, whether the order is another one, how many rows have 0 in `arms`, how many numbers there are in it.
  * If there are too few equal rows (or g is 0: too many kinds), groups have weight 1 and all `n` rows, in their order. */
-ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const double *counts, const int32_t *arms,
+ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const int32_t *counts, const int32_t *arms,
                                  int64_t a, int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
                                  int64_t *taken, int64_t *figures) {
   if (n > INT32_MAX)
@@ -85,18 +120,17 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
   int by_counts = cost_of(&exact) <= cost_of(&bits);
   const plan *p = by_counts ? &exact : &bits;
   int is_worth = g > 0 && 3 * (cost_of(p) + (parts - 1) * GROUP * p->groups) <= 2 * n;
+  if (a == 0) arms = NULL;
   for (int arm = 0; arm < ARMS; ++arm) {
-    for (int64_t j = 0; j < (!rows_of[arm] ? 0 : is_worth ? p->groups : 1); ++j) {
-      int64_t begin = found, weight = is_worth ? p->weights[j] : 1;
-      if (is_worth) {
-        for (int64_t i = 0; i < g; ++i)
-          if ((a == 0 || arms[heads[i]] == arm) && is_in((int64_t)counts[i], weight, by_counts)) order[found++] = heads[i];
-      } else {
-        for (int64_t row = 0; row < n; ++row)
-          if (a == 0 || arms[row] == arm) order[found++] = (int32_t)row;
-      }
-      if (found == begin) continue;
-      weights[groups] = (double)weight, taken[groups] = arm, starts[++groups] = found;
+    if (!rows_of[arm]) continue;
+    int64_t ends[64], kinds = is_worth ? p->groups : 1;
+    if (is_worth)
+      fill_groups(p, by_counts, heads, counts, arms, arm, g, found, order, ends);
+    else
+      ends[0] = fill_rows(arms, arm, n, found, order);
+    for (int64_t j = 0; j < kinds; ++j) {
+      if (ends[j] == found) continue;
+      weights[groups] = is_worth ? (double)p->weights[j] : 1, taken[groups] = arm, starts[++groups] = found = ends[j];
     }
   }
   figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || parts > 1;

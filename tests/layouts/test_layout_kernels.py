@@ -70,6 +70,32 @@ def test_columns_that_say_nothing_new_leave_groups_as_they_are(differs: bool, ki
     assert groups[-1] == (kinds if differs else alone[-1])
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.float64])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_many_groups_are_found_part_by_part(kind: type, columns: int) -> None:
+    """So many that one hash table would be larger than caches, of numbers too far apart for a table of ints."""
+    n, rng = 120_000, np.random.default_rng(columns)
+    kinds = np.unique(rng.integers(-(2**31), 2**31 - 1, 30_000, dtype=np.int64)).astype(kind)
+    found = [rng.choice(kinds, n)]
+    if columns == 2:
+        found.insert(0, rng.integers(0, 2, n).astype(np.int32))
+    groups, count = grouped(found, n)
+    table = np.stack([bits(column).ravel() for column in found], axis=1)
+    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    assert count == len(first) > 25_000
+    assert np.array_equal(groups, np.argsort(np.argsort(first))[inverse.ravel()]), "numbered as they begin"
+    assert grouped(found, count - 1)[1] == -1
+
+
+@pytest.mark.parametrize("kinds", [200, 10**9])
+def test_a_sample_of_measurements_tells_whether_to_look_for_equal_rows(kinds: int) -> None:
+    x = np.random.default_rng(1).integers(0, kinds, (40_000, 3)).astype(float)
+    x[:, :2] = 1.0
+    sizes = {"n": 40_000, "k": 3, "row": 1, "column": 40_000}
+    *_, known = run("sample_reals", [x.ravel(order="F")], sizes)
+    assert known[0] == (1 if kinds == 200 else -1)
+
+
 def test_too_many_groups_are_given_up() -> None:
     x = np.arange(3000.0) % 2000
     assert grouped([x], 1999)[1] == -1
