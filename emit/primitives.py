@@ -145,6 +145,11 @@ POWER = """define internal double @ulam.pow(double %x, double %y) alwaysinline #
 }"""
 
 
+_OWN_CALL = re.compile(r"@ulam\.\w+\([^)]*\)")
+_CALLED = " noinline"
+"""Behind calls of own functions where no loop is widened for them."""
+
+
 def emit_math(e: FunctionEmitter, op: Operation) -> None:
     """Writes an `rt.math`."""
     function = op.properties["function"]
@@ -171,6 +176,8 @@ def emit_math(e: FunctionEmitter, op: Operation) -> None:
 
 def _inline(e: FunctionEmitter, text: str, arguments: list[str], result: str) -> None:
     used = {f"t{i}": e.temporary() for i in range(8) if f"{{t{i}}}" in text}
+    if not e.inline_math:
+        text = _OWN_CALL.sub(rf"\g<0>{_CALLED}", text)
     if e.contract:
         text = text.replace("= fmul double", "= fmul contract double").replace(
             "= fsub double", "= fsub contract double"
@@ -199,7 +206,7 @@ def _call(e: FunctionEmitter, primitive: PrimitiveForm, arguments: list[str]) ->
         else:
             e.module.math_functions.add(target)
             target = f"ulam.{target}"
-            attributes = "" if e.inline_math else " noinline"
+            attributes = "" if e.inline_math else _CALLED
     elif primitive.kind == "libm":
         if target == "pow":
             e.module.math_functions.add("pow")

@@ -19,16 +19,28 @@ func.func @kinds(%x: f64) -> f64 attributes {rt.entry = #rt.entry} {
   func.return %d : f64
 }
 
+// So do forms that are written at the call, of which our functions are a part.
+// CHECK-LABEL: define i32 @forms(
+// CHECK:         call double @ulam.log1m_exp(double %{{[.0-9]+}}) noinline
+// CHECK:         call double @ulam.log(double %y) noinline
+func.func @forms(%x: f64, %y: f64) -> f64 attributes {rt.entry = #rt.entry} {
+  %d = rt.math log_diff_exp(%x, %y) : (f64, f64) -> f64
+  %m = rt.math lmultiply(%d, %y) : (f64, f64) -> f64
+  func.return %m : f64
+}
+
 // Within a loop our functions are inlined, so that it can be widened.
 // CHECK-LABEL: define i32 @loop(
 // CHECK:         %y = call double @ulam.exp(double %x){{$}}
+// CHECK:         call double @ulam.log(double %y){{$}}
 func.func @loop(%n: i64, %a: !rt.buf<f64>) attributes {rt.entry = #rt.entry} {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
   scf.for %i = %zero to %n step %one : i64 {
     %x = rt.load %a[%i] : f64
     %y = rt.math exp(%x) : (f64) -> f64
-    rt.store %y, %a[%i] : f64
+    %m = rt.math lmultiply(%x, %y) : (f64, f64) -> f64
+    rt.store %m, %a[%i] : f64
   }
   func.return
 }
@@ -49,4 +61,6 @@ func.func @chain(%n: i64, %start: f64) -> f64 attributes {rt.entry = #rt.entry} 
 
 // Only what is used is defined.
 // CHECK:     define internal double @ulam.exp(double %x) alwaysinline
+// CHECK:     define internal double @ulam.log(double %x) alwaysinline
+// CHECK:     define internal double @ulam.log1m_exp(double %x) alwaysinline
 // CHECK-NOT: define internal double
