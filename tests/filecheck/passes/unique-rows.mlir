@@ -39,8 +39,9 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK-NEXT:      scf.yield [[T]] : f64
 // CHECK-NEXT:    } {rt.loop = #rt.loop<groups>}
 // CHECK:       func.func @bind
-// CHECK:         rt.kernel group_reals
+// CHECK:         rt.kernel sample_reals
 // CHECK:         rt.kernel group_ints
+// CHECK:         rt.kernel group_reals
 // CHECK:         rt.kernel weigh_rows
 // CHECK:         rt.layout "unique rows"
 
