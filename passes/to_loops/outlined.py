@@ -3,8 +3,9 @@
     real f(real x, vector v)  →  func.func @user.f(%x : f64, %v : !rt.buf<f64>, %size : i64) -> f64
 
 These are recursive ones, which a chain of calls leads from back to themselves, and large ones that have many places
-(`repeated_functions`). One version is written for each set of arguments that Stan calls autodiff, for whether the call
-drops constants, and of those that need not be called for each set of known integers among the arguments.
+(`repeated_functions`). One version is written for each set of arguments that Stan calls autodiff (where there are
+derivatives, or the call drops constants), for whether the call drops constants, and of those that need not be called
+for each set of known integers among the arguments.
 
 Arguments and results are flattened: scalars as they are, containers as buffer and sizes, tuples field by field. The
 memory of arguments is only read; that of results is new. What a function adds to the target is a further result; the
@@ -244,8 +245,8 @@ class Outlined:
         unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
         target_ops = self.graph.target_ops(name)
         takes_jacobian = stan.JacobianAddOp in target_ops and low.jacobian is not None
-        if function.library is not None and not unnormalized:  # then it drops nothing, whatever is autodiff
-            autodiff = [True] * len(autodiff)
+        if not unnormalized and (function.library is not None or not low.differentiated):
+            autodiff = [True] * len(autodiff)  # it drops nothing, whatever is autodiff
         bits, again = tuple(map(bool, autodiff)), low.differentiated_again
         key = _Key(name, unnormalized, bits, takes_jacobian, again, tuple(known.items()))
         of_call = replace(key, told=low.called_function())

@@ -62,8 +62,8 @@ def model(text: str, **changes: object) -> ulam.StanModel:
     return ulam.StanModel(text, {**VALUES, **changes}, passes="copy-propagation", cache=False)
 
 
-def called(compiled: ulam.StanModel) -> Counter[str]:
-    module = compiled.module("lowered")
+def called(compiled: ulam.StanModel, unit: str = "gradient_propto") -> Counter[str]:
+    module = compiled.module("lowered", unit)
     assert isinstance(module, ModuleOp)
     names = (op.callee.root_reference.data for op in module.walk() if isinstance(op, func.CallOp))
     return Counter(name for name in names if name.startswith("user."))
@@ -99,3 +99,11 @@ def test_what_data_alone_decide_stays_in_place(monkeypatch: pytest.MonkeyPatch) 
         told = [remark for remark in remarks if remark.subject == "function counts_lpmf"]
         assert [remark.done for remark in told] == [expected]
         assert "in 4 places" in told[0].message
+
+
+def test_what_is_not_differentiated_has_one_version_for_data_and_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_functions, "BUDGET", 10)
+    designs = ("X", "2 * X", "b[1] * X", "X + b[2]")
+    terms = " ".join(f"g += sum(predicted({design}, b, group, M, 0, 1));" for design in designs)
+    compiled = model(f"{FUNCTIONS}{DATA}{PARAMETERS} transformed parameters {{ real g = 0; {terms} }}")
+    assert called(compiled, "constrain") == {"user.predicted": 4}
