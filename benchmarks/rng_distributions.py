@@ -1,11 +1,13 @@
 """Random numbers against their distributions: a million draws of each, extreme parameters included, from a fixed seed.
 
-    python benchmarks/rng_distributions.py [--only PREFIX] [--kind discrete] [--draws N] [--seed S]
+    python benchmarks/rng_distributions.py [--only PREFIX] [--kind discrete] [--draws N] [--seed S] [--state FILE]
+        [--write]
 
 Draws of continuous distributions become uniform numbers by the distribution function of the library, which tails.py
 compares with extended precision: Kolmogorov and Smirnov's statistic, and how many are in either tail of 1e-5. Draws of
 integers are counted against the masses: chi-square over cells that are expected at least ten times. Of vectors and
-matrices a scalar is taken whose distribution is known. A p-value below 1e-6 in any is a failure.
+matrices a scalar is taken whose distribution is known. A p-value below 1e-6 in any is a failure. With `--write` the
+smallest of each become the table in docs/accuracy.md.
 
 Shapes are not so small that a share of the draws that is seen here rounds to 0, or to 1.
 """
@@ -13,8 +15,10 @@ Shapes are not so small that a share of the draws that is seen here rounds to 0,
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +28,9 @@ import ulam
 
 SMALLEST_P = 1e-6
 TAIL = 1e-5
+DOCUMENT = Path(__file__).parents[1] / "docs" / "accuracy.md"
+BEGIN = "<!-- begin: random numbers, written by benchmarks/rng_distributions.py -->\n"
+END = "<!-- end: random numbers -->"
 
 
 class Case(NamedTuple):
@@ -94,6 +101,15 @@ CASES = [
     *_own("hypergeometric", "5, 10, 20", "40, 30, 500", discrete=True),
     *_own("categorical", "[0.2, 0.5, 0.299, 0.001]'", discrete=True),
     *_own("categorical_logit", "[1, -2, 0.5, -8]'", discrete=True),
+    Case("bernoulli_logit_glm_rng([[1, 2]], [0.3]', [0.5, -1]')[1]", "bernoulli_logit(-1.2)", type="int"),
+    *(
+        Case(
+            f"hmm_latent_rng([[log(2), 0], [0, log(3)]], [[0.7, 0.3], [0.2, 0.8]], [0.4, 0.6]')[{time}]",
+            f"categorical([{first}, {second}]' / 2.84)",
+            type="int",
+        )
+        for time, first, second in ((1, 1.28, 1.56), (2, 0.68, 2.16))
+    ),
     *_own("ordered_logistic", "0.3, [-1, 0.5, 6]'", discrete=True),
     *_own("ordered_probit", "0.3, [-1, 0.5, 4]'", discrete=True),
     Case("dirichlet_rng([0.5, 2, 3]')", "beta(2, 3.5)", "y[2]", "vector[3]"),
@@ -195,6 +211,25 @@ def p_values(case: Case, draws: int, seed: int) -> dict[str, float]:
     return (of_discrete if case.is_discrete else of_continuous)(case, draws, seed)
 
 
+def table(cases: list[Case], found: dict[str, dict[str, float]]) -> list[str]:
+    """Of the documentation: the parameters of each function, and the smallest p-value of all its draws."""
+    by_name: dict[str, list[tuple[str, float]]] = {}
+    for case in cases:
+        name, _, arguments = case.draw.partition("(")
+        by_name.setdefault(name, []).append((arguments.rpartition(")")[0], min(found[case.draw].values())))
+    rows = [
+        f"| {name} | {'; '.join(f'`{text}`' for text, _ in tried if text)} | {min(p for _, p in tried):.2g} |"
+        for name, tried in by_name.items()
+    ]
+    return ["| function | parameters | smallest p |", "|---|---|--:|", *rows]
+
+
+def read(state: Path | None) -> dict[str, dict[str, float]]:
+    """What earlier runs with the same options have found, by draw."""
+    lines = state.read_text().splitlines() if state and state.exists() else []
+    return dict(map(json.loads, lines))
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -202,17 +237,31 @@ def main() -> int:
     parser.add_argument("--kind", choices=("discrete", "continuous"), help="only these")
     parser.add_argument("--draws", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--state", type=Path, help="file with what is done; read and written")
+    parser.add_argument("--write", action="store_true", help="the table of the documentation")
     options = parser.parse_args()
-    failures = 0
-    for case in CASES:
-        if not case.draw.startswith(options.only) or options.kind == ("continuous" if case.is_discrete else "discrete"):
+    cases = [c for c in CASES if c.draw.startswith(options.only)]
+    cases = [c for c in cases if options.kind != ("continuous" if c.is_discrete else "discrete")]
+    found = read(options.state)
+    for case in cases:
+        if case.draw in found:
             continue
-        found = p_values(case, options.draws, options.seed)
-        bad = not min(found.values()) >= SMALLEST_P
-        failures += bad
-        shown = ", ".join(f"{name} {p:.2g}" for name, p in found.items())
+        found[case.draw] = p_values(case, options.draws, options.seed)
+        bad = not min(found[case.draw].values()) >= SMALLEST_P
+        shown = ", ".join(f"{name} {p:.2g}" for name, p in found[case.draw].items())
         print(f"{case.draw}: {shown}{'   <-- FAILS' if bad else ''}", flush=True)
-    print(f"{failures} failures")
+        if options.state:
+            with options.state.open("a") as file:
+                file.write(json.dumps([case.draw, found[case.draw]]) + "\n")
+    failures = sum(not min(found[c.draw].values()) >= SMALLEST_P for c in cases)
+    tests = sum(len(found[c.draw]) for c in cases)
+    summary = f"{len(cases)} distributions, {options.draws} draws each, {tests} p-values; {failures} failures"
+    print(summary)
+    if options.write:
+        text = DOCUMENT.read_text()
+        before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+        lines = "\n".join(table(cases, found))
+        DOCUMENT.write_text(f"{before}{BEGIN}\n{summary}.\n\n{lines}\n\n{END}{after}")
     return failures > 0
 
 

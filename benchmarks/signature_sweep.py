@@ -1,10 +1,11 @@
 """Calls every overload of every library function, and compares values, gradients and draws with what they must be.
 
-    python benchmarks/signature_sweep.py [--names normal_] [--shard 1/8] [--second] [--state FILE]
+    python benchmarks/signature_sweep.py [--names normal_] [--shard 1/8] [--second] [--points SEED] [--state FILE]
 
 An overload of containers is compared with the call for each of its elements, every gradient with a central difference:
 see `tests/oracles/signature_values.py` and `signature_checks.py`; with `--second` products of Hessians with directions
-are compared with differences of gradients instead. Functions that are in FILE are not tried again.
+are compared with differences of gradients instead. With `--points` arguments are drawn around those of the reference
+and of the tables, and these are tried where there is no value. Functions that are in FILE are not tried again.
 Without LLVM's passes it takes about half an hour of CPU time for all.
 """
 
@@ -37,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--shard", default="1/1", help="K/N: every Nth function, from the Kth")
     parser.add_argument("--each", type=int, default=0, help="only so many overloads of a function, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="for these")
+    parser.add_argument("--points", type=int, default=0, metavar="SEED", help="draws other arguments")
     parser.add_argument("--state", type=Path, help="file with the functions that are done; read and written")
     parser.add_argument("--second", action="store_true", help="products of Hessians in the place of slopes")
     parser.add_argument("--optimized", action="store_true", help="with LLVM's passes")
@@ -48,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = [n for n in list(signatures.stan_names())[shard - 1 :: shards] if arguments.names in n and n not in done]
     tried = left = wrong = 0
     for together, group, omitted in _batches(names, arguments.each, arguments.seed):
-        said = problems(group, second_difference_problems if arguments.second else difference_problems)
+        differences = second_difference_problems if arguments.second else difference_problems
+        said = problems(group, differences, arguments.points)
         tried, left, wrong = tried + len(group), left + omitted, wrong + len(said)
         for line in said:
             print(line[:500], flush=True)

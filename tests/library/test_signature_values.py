@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 from signature_checks import IN_A_PROGRAM, can_be_tried, problems, second_difference_problems
+from signature_values import templates
 
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.signatures import Signature
+from ulam.frontend.stan_types import INT, REAL, VECTOR
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -46,6 +49,15 @@ def test_values_gradients_and_draws() -> None:
 
 def test_products_of_hessians_with_directions() -> None:
     assert problems(_sample(8, 3), second_difference_problems) == []
+
+
+def test_other_points_are_drawn_first() -> None:
+    """Reals move, each by itself, ints and what makes a simplex stay."""
+    known, drawn = (templates("poisson_lpmf", (INT, REAL), seed)[0] for seed in (0, 1))
+    assert drawn[0] == known[0] and drawn[1] != known[1]
+    known, drawn = (templates("dirichlet_lpdf", (VECTOR, VECTOR), seed)[0] for seed in (0, 1))
+    assert not np.allclose(known[0] / drawn[0], known[1] / drawn[1]) and abs(drawn[0].sum() - 1) < 1e-14
+    assert problems(_sample(6, 5), seed=1) == []
 
 
 @pytest.mark.slow

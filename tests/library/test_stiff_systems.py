@@ -1,68 +1,15 @@
-"""Stiff systems of the literature: states and sensitivities are within the tolerances; NaN ends a solver quickly.
-
-States at the end: F. Mazzia, C. Magherini, "Test Set for Initial Value Problem Solvers" (HIRES, OREGO, VDPOL); all of
-them and the sensitivities, by the logarithms of the parameters, were computed by SciPy's Radau with tolerances of 1e-8
-to 1e-12 from the equations of both.
-"""
+"""Stiff systems of the literature: states and sensitivities are within the tolerances; NaN ends a solver quickly."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from stiff_systems import SYSTEMS, result
 
 from ulam import StanModel
 from ulam.runtime.errors import Rejection
 
 pytestmark = pytest.mark.usefixtures("quick_code")
-
-# Start, parameters, end, state there, sensitivities of its first element, absolute over relative tolerance.
-SYSTEMS: dict[str, tuple[list[float], list[float], float, list[float], list[float], float]] = {
-    "robertson": ([1, 0, 0], [0.04, 1e4, 3e7], 1e5,
-                  [1.786592114210e-02, 7.274751468436e-08, 9.821340061104e-01],
-                  [-0.031721885125, 0.031690758341, -0.015845410087], 1e-6),
-    "van_der_pol": ([2, 0], [1e6], 2.0, [1.706167732170483, -0.8928097010247975], [-0.000412889367], 1e-2),
-    "hires": ([1, 0, 0, 0, 0, 0, 0, 0.0057], [280, 1.81], 321.8122,
-              [0.7371312573325668e-3, 0.1442485726316185e-3, 0.5888729740967575e-4, 0.1175651343283149e-2,
-               0.2386356198831331e-2, 0.6238968252742796e-2, 0.2849998395185769e-2, 0.2850001604814231e-2],
-              [-0.000129995447, -0.008638554836], 1e-2),
-    "orego": ([1, 2, 3], [77.27, 0.161, 8.375e-6], 360.0,
-              [0.1000814870318523e1, 0.1228178521549917e4, 0.1320554942846706e3],
-              [-0.005206959449, 0.001850805504, 0.001584100629], 1e-2),
-}  # fmt: skip
-PROGRAM = """functions {
-  vector f(real t, vector y, vector p, data int which) {
-    if (which == 1)
-      return [-p[1] * y[1] + p[2] * y[2] * y[3], p[1] * y[1] - p[2] * y[2] * y[3] - p[3] * square(y[2]),
-              p[3] * square(y[2])]';
-    if (which == 2) return [y[2], ((1 - square(y[1])) * y[2] - y[1]) * p[1]]';
-    if (which == 3) {
-      real bound = p[1] * y[6] * y[8];
-      return [-1.71 * y[1] + 0.43 * y[2] + 8.32 * y[3] + 0.0007, 1.71 * y[1] - 8.75 * y[2],
-              -10.03 * y[3] + 0.43 * y[4] + 0.035 * y[5], 8.32 * y[2] + 1.71 * y[3] - 1.12 * y[4],
-              -1.745 * y[5] + 0.43 * y[6] + 0.43 * y[7],
-              -bound + 0.69 * y[4] + 1.71 * y[5] - 0.43 * y[6] + 0.69 * y[7],
-              bound - p[2] * y[7], -bound + p[2] * y[7]]';
-    }
-    return [p[1] * (y[2] + y[1] * (1 - p[3] * y[1] - y[2])), (y[3] - (1 + y[1]) * y[2]) / p[1], p[2] * (y[1] - y[3])]';
-  }
-}
-data { int N; int P; vector[N] y0; real T; real tol; real atol; vector[N] weight; int which; }
-parameters { vector<lower=0>[P] p; }
-model { target += dot_product(weight, SOLVER(f, y0, 0, {T}, CONTROL, p, which)[1]); }
-"""
-CONTROL = {"ode_adjoint_tol_ctl": "tol, rep_vector(atol, N), tol, rep_vector(atol, N), tol, atol, 100000, 100, 1, 2, 2"}
-
-
-def result(name: str, solver: str, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """The state at the end, by values, and the sensitivities of its first element."""
-    y0, p, end, *_, ratio = SYSTEMS[name]
-    code = PROGRAM.replace("SOLVER", solver).replace("CONTROL", CONTROL.get(solver, "tol, atol, 100000"))
-    data = {"N": len(y0), "P": len(p), "y0": y0, "T": end, "tol": tolerance, "atol": ratio * tolerance,
-            "which": 1 + [*SYSTEMS].index(name)}  # fmt: skip
-    u = np.log(p)
-    models = [StanModel(code, data | {"weight": list(map(float, row))}, opt_level=0) for row in np.eye(len(y0))]
-    state = [model.log_density(u, jacobian=False) for model in models]
-    return np.array(state), models[0].log_density_gradient(u, jacobian=False)[1]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -14,6 +14,7 @@ from itertools import product
 
 import numpy as np
 from signature_values import (
+    DRAWN_ROWS,
     Plan,
     Values,
     candidates,
@@ -197,10 +198,11 @@ def _weighted_sum(type_: StanType) -> tuple[str, ...]:
 # ---------------------------------------------------------------- checks
 
 
-def problems(overloads: Iterable[Signature], differences: Differences | None = None) -> list[str]:
+def problems(overloads: Iterable[Signature], differences: Differences | None = None, seed: int = 0) -> list[str]:
     """What is wrong with these overloads, those that cannot be tried left out (see `can_be_tried`).
 
     `differences` are those that derivatives are compared with: `difference_problems`, `second_difference_problems`.
+    With a seed they are called at points drawn around those of the tables, where they have values there.
     """
     differences = differences or difference_problems
     plans = [plan(s) for s in overloads]
@@ -208,7 +210,7 @@ def problems(overloads: Iterable[Signature], differences: Differences | None = N
     for is_random in (False, True):
         group = [p for p in plans if p.is_random is is_random]
         for start in range(0, len(group), IN_A_PROGRAM):
-            found += _problems(group[start : start + IN_A_PROGRAM], differences)
+            found += _problems(group[start : start + IN_A_PROGRAM], differences, seed)
     return found
 
 
@@ -219,7 +221,7 @@ def can_be_tried(signature: Signature) -> bool:
     return all(rank_of(a) <= HIGHEST_RANK for a in signature.arguments if scalar_in(a) == INT)
 
 
-def _problems(plans: Sequence[Plan], differences: Differences) -> list[str]:
+def _problems(plans: Sequence[Plan], differences: Differences, seed: int) -> list[str]:
     with_base = [p for p in plans if p.base is not None]
     alone = [p for p in plans if p.base is None]
     found: list[str] = []
@@ -229,10 +231,10 @@ def _problems(plans: Sequence[Plan], differences: Differences) -> list[str]:
         shapes = [[v.shape for v in _arguments(p, next(candidates(p)), True)[0]] for p in with_base]
         program = CallProgram([p.signature for p in with_base], shapes)
         for number, made in enumerate(with_base):
-            check = Comparison(program, number, base_program, bases.index((made.signature.name, made.base)), made)
+            check = Comparison(program, number, base_program, bases.index((made.signature.name, made.base)), made, seed)
             found += [f"{made.signature}: {problem}" for problem in check.problems(differences)]
     if alone:
-        values = [templates(p.signature.name, p.signature.arguments) for p in alone]
+        values = [templates(p.signature.name, p.signature.arguments, seed) for p in alone]
         found += _problems_alone(alone, values, differences)
     return found
 
@@ -271,8 +273,11 @@ def _arguments(
 class Comparison:
     """One overload against its base."""
 
-    def __init__(self, program: CallProgram, number: int, base: CallProgram, base_number: int, made: Plan) -> None:
+    def __init__(
+        self, program: CallProgram, number: int, base: CallProgram, base_number: int, made: Plan, seed: int
+    ) -> None:
         self.program, self.number, self.base, self.base_number, self.made = program, number, base, base_number, made
+        self.seed = seed
         self.kind = named(made.signature.name).kind
 
     def problems(self, differences: Differences) -> list[str]:
@@ -280,7 +285,7 @@ class Comparison:
         differing: list[str] = []
         infinite: tuple[float, float] | None = None
         tried = 0
-        for row, ints_too in product(candidates(self.made), (True, False)):
+        for row, ints_too in product(candidates(self.made, self.seed), (True, False)):
             passed, of_base, shape = _arguments(self.made, row, ints_too)
             if any(v.shape != s for v, s in zip(passed, self.program.shapes[self.number], strict=True)):
                 continue
@@ -425,7 +430,7 @@ def _problems_alone(
     """Overloads that nothing is known of but that they have values, and gradients that are those of the values."""
     left = list(range(len(plans)))
     problems: dict[int, list[str]] = {}
-    for attempt in range(min(POINTS, max(map(len, values)))):
+    for attempt in range(min(POINTS + DRAWN_ROWS, max(map(len, values)))):
         trying = [n for n in left if attempt < len(values[n])]
         if not trying:
             break

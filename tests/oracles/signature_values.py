@@ -46,6 +46,8 @@ SIZES = (2, 3, 1, 1, 1, 1, 1, 1, 1, 1)
 """Of the dimensions of containers, the first first."""
 
 WIENER: list[tuple[Any, ...]] = [(0.9, 1.3, 0.2, 0.4, 0.6), (0.9, 1.3, 0.2, 0.4, 0.6, 0.3, 0.1, 0.1)]
+DRAWN_ROWS = 3
+"""Of a function's arguments: around as many others are drawn."""
 _TWICE: list[tuple[Any, ...]] = [tuple([x, 1.1 * x] for x in row) for row in WIENER]
 TEMPLATES: dict[str, list[tuple[Any, ...]]] = {
     "beta_neg_binomial": [(2, 3.5, 2.2, 1.3), (1, 2, 3, 2)],
@@ -232,8 +234,12 @@ def _type_named(text: str) -> StanType:
 
 
 @cache
-def templates(name: str, base: tuple[StanType, ...]) -> list[tuple[Values, ...]]:
-    """Arguments for the base, those of the reference first."""
+def templates(name: str, base: tuple[StanType, ...], seed: int = 0) -> list[tuple[Values, ...]]:
+    """Arguments for the base, those of the reference first; with a seed before them others, drawn around these."""
+    if seed:
+        known = templates(name, base)
+        rng = np.random.default_rng(seed)
+        return [_around(row, base, rng) for row in known[:DRAWN_ROWS]] + known
     stem, kind, _ = named(name)
     found: list[tuple[Values, ...]] = []
     wanted = [(name, base)]
@@ -274,12 +280,12 @@ def plain_value(type_: StanType) -> Values:
     return found
 
 
-def candidates(made: Plan) -> Iterator[tuple[Values, ...]]:
+def candidates(made: Plan, seed: int = 0) -> Iterator[tuple[Values, ...]]:
     """Arguments for the base of an overload: whole where it takes ints."""
     assert made.base is not None
     pairs = list(zip(made.signature.arguments, made.base, strict=True))
     whole = [scalar_in(a) == INT for a, _ in pairs]
-    for row in templates(made.signature.name, made.base)[:6]:
+    for row in templates(made.signature.name, made.base, seed)[: 6 + DRAWN_ROWS]:
         rounded = [np.round(v) if w else v for v, w in zip(row, whole, strict=True)]
         yield tuple(rounded)
         if any(whole) and any(np.any(r != v) for r, v in zip(rounded, row, strict=True)):
@@ -292,12 +298,20 @@ def candidates(made: Plan) -> Iterator[tuple[Values, ...]]:
 
 def near(value: Values, number: int) -> Values:
     """Another value of the same kind close by, a different one for each number."""
-    moved = value + 0.004 * number * direction(value, np.random.default_rng(1))
-    if not value.ndim or not number:
-        return moved
-    if np.all(np.abs(np.linalg.norm(value, axis=-1) - 1) < 1e-9):
+    return _moved(value, 0.004 * number, np.random.default_rng(1))
+
+
+def _moved(value: Values, size: float, rng: np.random.Generator) -> Values:
+    """Another value of the same kind, in a random direction."""
+    moved = value + size * direction(value, rng)
+    if value.ndim and size and np.all(np.abs(np.linalg.norm(value, axis=-1) - 1) < 1e-9):
         return moved / np.linalg.norm(moved, axis=-1, keepdims=True)
     return moved
+
+
+def _around(row: Sequence[Values], types: Sequence[StanType], rng: np.random.Generator) -> tuple[Values, ...]:
+    """Other arguments, each moved by itself; ints stay."""
+    return tuple(v if scalar_in(t) == INT else _moved(v, 0.15, rng) for v, t in zip(row, types, strict=True))
 
 
 def element(row: Sequence[Values], types: Sequence[StanType], number: int, ints_too: bool) -> tuple[Values, ...]:
