@@ -84,13 +84,13 @@ class Binding:
 
     def sums(self) -> list[SSAValue]:
         """What the data that rows add up are in all."""
-        write, data = self.write_to, self.statement.data
+        write, data = self.write_to, self.statement.summed
         if not data:
             return []
         copier = Copier(lambda value: block_of(value) is self.top)
         found = write.put(rt.AllocOp(write.whole(len(data)), _REALS, zero=True))
         inside, env = self._inside(copier, write)
-        for n, (value, _) in enumerate(data):
+        for n, value in enumerate(data):
             before = inside.put(rt.LoadOp(found, inside.whole(n)))
             total = inside.real(arith.AddfOp, before, copier.value(value, env, inside))
             inside.before(rt.StoreOp(total, found, inside.whole(n)))

@@ -72,8 +72,10 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
         rows = inside.put(arith.SIToFPOp.create(operands=[reduced[0].rows], result_types=[f64]))
         term = inside.real(arith.MulfOp, rows, copier.value(value, {}, inside))
         _add(sums, into, term, inside)
-    for value, (_, into) in zip(data, statement.data, strict=True):
+    for value, (_, into) in zip(data, statement.data, strict=False):
         _add(sums, into, value, inside)
+    for value, (common, _, into) in zip(data[len(statement.data) :], statement.products, strict=True):
+        _add(sums, into, inside.real(arith.MulfOp, value, copier.value(common, {}, inside)), inside)
     for evaluation in evaluations:
         evaluation.write(inside, sums)
     totals = list(loop.iter_args)

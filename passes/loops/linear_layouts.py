@@ -81,9 +81,9 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     around = _around(additions[0].op, loop)
     nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices)
     scales = RowScales(nest)
-    addends = [(value, addition.into) for addition in additions for value in _addends(addition.value, nest, scales)]
-    paths = [(addend, into, _path(addend, nest, scales)) for addend, into in addends]
-    if all(path is None for _, _, path in paths):
+    addends = [addend for addition in additions for addend in _addends(_Addend(addition.value, addition.into), scales)]
+    paths = [(addend, _path(addend, scales)) for addend in addends]
+    if all(path is None for _, path in paths):
         scales.take_back()
         return None
     found = _squares(loop, around, nest, scales, additions, paths)
@@ -101,7 +101,7 @@ def _squares(
     nest: Nest,
     scales: RowScales,
     additions: list[_Addition],
-    paths: list[tuple[SSAValue, int | None, _Path | None]],
+    paths: list[tuple[_Addend, _Path | None]],
 ) -> SquareSums | str | None:
     """What a nest adds up, by its addends with their paths to squares."""
     slices = nest.slices
@@ -113,16 +113,10 @@ def _squares(
     if (reason := _other_effect(loop)) is not None:
         return reason
     found = SquareSums(loop, around, [], [], [], [], [], scales)
-    for addend, into, path in paths:
+    for addend, path in paths:
+        into = addend.into
         if path is None:
-            if nest.is_shared(addend):
-                found.constants.append((addend, into))
-            elif nest.is_data(addend):
-                found.data.append((addend, into))
-            elif (parts := scales.of_logarithm(addend)) is not None:
-                found.constants.append((parts[0], into))
-                found.data.append((parts[1], into))
-            else:
+            if not _put_beside(found, addend, scales):
                 return "it adds up something else, too, that rows differ in"
             continue
         steps, residual = path
@@ -141,6 +135,56 @@ def _squares(
         return "its rows check more than whether they are finite"
     found.fills, found.checked = list(nest.fills), list(flags.checked)
     return found
+
+
+def _put_beside(found: SquareSums, addend: _Addend, scales: RowScales) -> bool:
+    """Whether what is added up is no square, but data, or the same in all rows; then it is one of the sums."""
+    nest, value, into, weight = scales.nest, addend.value, addend.into, addend.weight
+    if nest.is_shared(value):
+        if weight is None:
+            found.constants.append((value, into))
+        else:
+            found.products.append((value, weight, into))
+    elif nest.is_data(value):
+        found.data.append((addend.times_weight(value, scales), into))
+    elif (parts := scales.of_logarithm(value)) is not None:
+        return all(_put_beside(found, replace(addend, value=part), scales) for part in parts)
+    else:
+        return False
+    return True
+
+
+@record(frozen=True)
+class _Addend:
+    """What is added up: a value, times the weight of the row if there is one; to what (see `_Addition`)."""
+
+    value: SSAValue
+    into: int | None
+    weight: SSAValue | None = None
+    place: SSAValue | None = None
+    """What is computed of both; ahead of it ops may be written."""
+
+    def of(self, value: SSAValue) -> _Addend:
+        """A part of the value."""
+        return replace(self, value=value)
+
+    def less_weight(self, scales: RowScales) -> _Addend | None:
+        """With one factor less that is data of the row and one of its weights; None if there is none."""
+        nest, op = scales.nest, self.value.owner
+        if not isinstance(op, arith.MulfOp) or not is_inside(self.value, nest.outer) or nest.is_data(self.value):
+            return None
+        for factor, rest in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            if nest.is_data(factor) and not nest.is_shared(factor):
+                place = self.place or self.value
+                return replace(self, value=rest, weight=self.times_weight(factor, scales), place=place)
+        return None
+
+    def times_weight(self, value: SSAValue, scales: RowScales) -> SSAValue:
+        """A value of the row, weighted."""
+        if self.weight is None:
+            return value
+        assert self.place is not None
+        return scales.product(self.place, self.weight, value)
 
 
 @record(frozen=True)
@@ -184,36 +228,56 @@ def _around(op: Operation, outer: scf.ForOp) -> list[scf.ForOp]:
     return []
 
 
-def _addends(value: SSAValue, nest: Nest, scales: RowScales) -> list[SSAValue]:
-    """What is added up to a value."""
-    while (chosen := scales.of_positive(value)) is not None:
-        value = chosen
-    op = value.owner
+def _addends(addend: _Addend, scales: RowScales) -> list[_Addend]:
+    """What is added up to a value, each with its weight."""
+    nest = scales.nest
+    while (chosen := scales.of_positive(addend.value)) is not None:
+        addend = addend.of(chosen)
+    value, op = addend.value, addend.value.owner
     if isinstance(op, arith.AddfOp | arith.SubfOp) and is_inside(value, nest.outer) and not nest.is_shared(value):
         second = scales.negated(op) if isinstance(op, arith.SubfOp) else op.rhs
-        return [*_addends(op.lhs, nest, scales), *_addends(second, nest, scales)]
-    return [value]
+        return [*_addends(addend.of(op.lhs), scales), *_addends(addend.of(second), scales)]
+    if (
+        isinstance(op, rt.MathOp)
+        and op.function.data == "fma"
+        and not nest.is_shared(value)
+        and is_inside(value, nest.outer)
+    ):
+        product = scales.product(value, op.arguments[0], op.arguments[1])
+        return [*_addends(addend.of(product), scales), *_addends(addend.of(op.arguments[2]), scales)]
+    if (weighted := addend.less_weight(scales)) is not None:
+        return _addends(weighted, scales)
+    return [addend]
 
 
-def _path(value: SSAValue, nest: Nest, scales: RowScales) -> tuple[list[tuple[Operation, int]], SSAValue] | None:
+def _path(addend: _Addend, scales: RowScales) -> tuple[list[tuple[Operation, int]], SSAValue] | None:
     """How a value is a multiple of a square, the multiplier the same in all rows: the ops, each with the operand that
-    comes from the next (-1: all do), and what is squared, without a factor that all rows share.
+    comes from the next (-1: all do), and what is squared, without a factor that all rows share, and with the root of
+    the weight of the row.
     """
+    nest = scales.nest
     steps: list[tuple[Operation, int]] = []
     squared = False
-    while is_inside(value, nest.outer) and isinstance(op := value.owner, Operation):
+    while is_inside(addend.value, nest.outer) and isinstance(op := addend.value.owner, Operation):
         at = _step(op, nest)
         squaring = at == -1 or (isinstance(op, rt.MathOp) and at == 0)
+        if at is None and not squared and (weighted := addend.less_weight(scales)) is not None:
+            addend = weighted
+            continue
         if at is None or (squaring and squared):
             break
         squared = squared or squaring
         steps.append((op, at))
-        value = op.operands[max(at, 0)]
+        addend = addend.of(op.operands[max(at, 0)])
     if not squared:
         return None
+    value = addend.value
     if (scaled := scales.of_residual(value)) is not None:
         product, value = scaled
         steps.append((product, 0))
+    if addend.weight is not None:
+        assert addend.place is not None
+        value = scales.weighted(addend.place, value, addend.weight)
     return steps, value
 
 

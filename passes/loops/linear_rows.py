@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i64
@@ -87,12 +88,21 @@ class SquareSums:
     """What rows check besides what is squared: their data have to be moderate, too."""
     data: list[tuple[SSAValue, int | None]]
     scales: RowScales
+    products: list[tuple[SSAValue, SSAValue, int | None]] = field(
+        default_factory=list[tuple[SSAValue, SSAValue, "int | None"]]
+    )
+    """Of what is the same in all rows, each with data of the row that it is multiplied by."""
+
+    @property
+    def summed(self) -> list[SSAValue]:
+        """The data that are added up: themselves, and those of products."""
+        return [*(value for value, _ in self.data), *(value for _, value, _ in self.products)]
 
     @property
     def sums(self) -> list[int]:
         """The results that are sums."""
-        every = (*((None, square.into) for square in self.squares), *self.constants, *self.data)
-        return sorted({into for _, into in every if into is not None})
+        every = (*((None, square.into) for square in self.squares), *self.constants, *self.data, *self.products)
+        return sorted({into for *_, into in every if into is not None})
 
     def summary(self) -> str:
         """What becomes of it, for remarks."""

@@ -3,6 +3,7 @@
     ((y - mu) * inv(sigma * se)) ^ 2   =   inv(sigma)^2 * ((y - mu) * inv(se)) ^ 2
     log(sigma * se)                    =   log(sigma) + log(se)        where both are positive
 
+    w * ((y - mu) * inv(sigma)) ^ 2        =   inv(sigma)^2 * ((y - mu) * sqrt(w)) ^ 2        where w >= 0
     y == 0 ? -inf : log density      =   log density            where the data y are positive
 
 So rows of weighted normal models are those of unweighted ones, with other data. What is written here stands beside what
@@ -55,13 +56,17 @@ class RowScales:
                 divisor = inverse.arguments[0]
             if (factors := self._split(divisor)) is not None:
                 common, size = (self._put(value, rt.MathOp("inv", (factor,))) for factor in factors)
-                weighted = self._product(value, rest, size)
-                product = self._product(value, weighted, common).owner
+                weighted = self.product(value, rest, size)
+                product = self.product(value, weighted, common).owner
                 assert isinstance(product, Operation)
                 return product, weighted
             if isinstance(op, arith.DivfOp):
                 break
         return None
+
+    def weighted(self, place: SSAValue, value: SSAValue, weight: SSAValue) -> SSAValue:
+        """What is squared, with the root of a weight of its square: below 0 there is none, and rows stay."""
+        return self.product(place, value, self._put(place, rt.MathOp("sqrt", (weight,))))
 
     def of_logarithm(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
         """The logarithm of a scale, or less it: the part of what all rows share, and that of the data."""
@@ -132,7 +137,8 @@ class RowScales:
         self._written.append(op)
         return op.results[0]
 
-    def _product(self, place: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+    def product(self, place: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        """A product, written ahead of the op that has the value `place`."""
         assert isinstance(place.owner, Operation)
         found = OpWriter(place.owner).real(arith.MulfOp, a, b)
         assert isinstance(found.owner, Operation)

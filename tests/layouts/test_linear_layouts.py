@@ -42,6 +42,13 @@ FORMS = {
         "for (i in 1 : n) y[i] ~ normal(u[g[i]] + b * x[i], e[i]); e ~ lognormal(a + b * x, s); }",
         4,
     ),
+    "weighted densities": (
+        "model { for (i in 1 : n) target += e[i] * normal_lpdf(y[i] | a + X[i] * c, s); "
+        "target += -0.5 * sum(e .* square((y - b * x) / t)) - n * log(t); "
+        "for (i in 1 : n) target += e[i] * (normal_lpdf(y[i] | u[g[i]] + b * x[i], t) + a * x[i]); "
+        "{ vector[n] r; for (i in 1 : n) r[i] = normal_lpdf(y[i] | a, s * e[i]); target += dot_product(e, r); } }",
+        4,
+    ),
     "sums": (
         "model { vector[n] r = y - a - X * c; real q = 0; for (i in 1 : n) q += square(y[i] - u[g[i]] - b * x[i]); "
         "target += n * log(t) - t * q / 2 - log1p(dot_self(r)); }",
@@ -157,7 +164,10 @@ def test_rows_with_coefficients_of_their_own_are_left_alone(kind: str) -> None:
     assert not any(remarks_of(f"{head} {parts}"))
 
 
-@pytest.mark.parametrize(("name", "column"), [("vectors", "x"), ("vectors", "y"), ("weights", "e"), ("weights", "x")])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("vectors", "x"), ("vectors", "y"), ("weights", "e"), ("weights", "x"), ("weighted densities", "e")],
+)
 def test_data_that_are_not_finite_travel(name: str, column: str) -> None:
     """NaN is an error where it was, and what is no scale; an infinite number leads to what it led to."""
     program, _ = FORMS[name]

@@ -41,6 +41,43 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 
 // -----
 
+// Weighted squares are those of rows times the root of the weight; what else is weighted is multiplied by a sum of data.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.if
+// CHECK-NOT:  scf.for
+// CHECK:      arith.mulf {{%.*}}, %c : f64
+// CHECK:      } else {
+// CHECK:      func.func @bind
+// CHECK:      rt.math sqrt
+// CHECK:      rt.kernel design_row
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %w = rt.bound 3 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %b = rt.load %theta[%i0] : f64
+    %c = rt.load %theta[%i1] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %v = rt.load %y[%i] : f64
+      %u = rt.load %x[%i] : f64
+      %e = rt.load %w[%i] : f64
+      %m = arith.mulf %b, %u : f64
+      %r = arith.subf %v, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      %t = arith.subf %c, %q : f64
+      %p = arith.mulf %t, %e : f64
+      ad.target_add %p
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}
+
+// -----
+
 // What is squared is not linear: nothing happens.
 // CHECK-LABEL: @evaluate
 // CHECK-NOT: rt.kernel

@@ -1,0 +1,153 @@
+"""Random programs whose densities are sums over rows of data, with random data: for the layouts of the data.
+
+    program, data = row_program(seed), row_data(seed)
+
+What layouts look for, and what looks like it: predictors of covariates, groups and designs, means that are filled
+ahead, chains of branches and ternaries of different distributions chosen by data, weights, rows that repeat, indices in
+any order, empty groups and no rows at all; and data that are zero, far from zero, constant, infinite or NaN.
+"""
+
+# ruff: noqa: E501  (Stan text in tables)
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_HEAD = """data {
+  int<lower=0> N;
+  int<lower=1> J;
+  int<lower=1> K;
+  array[N] int<lower=1, upper=J> g;
+  array[N] int<lower=1, upper=K> h;
+  array[N] int<lower=0, upper=2> code;
+  array[N] int<lower=0, upper=1> bit;
+  array[N] int<lower=0> count;
+  array[N] int<lower=0> trials;
+  vector[N] x;
+  vector[N] z;
+  vector[N] y;
+  vector<lower=0>[N] time;
+  vector<lower=0>[N] w;
+  matrix[N, K] X;
+  array[N] vector[K] rows;
+}
+parameters {
+  real a;
+  real b;
+  real c;
+  real<lower=0> s;
+  real<lower=0> phi;
+  real<lower=0, upper=1> p;
+  vector[J] u;
+  vector[K] v;
+  vector[K] beta;
+  matrix[J, K] uv;
+}
+model {
+"""
+_PRIORS = "  target += -0.5 * (a^2 + b^2 + c^2 + dot_self(u) + dot_self(v) + dot_self(beta) + sum(square(uv)));\n"
+_PRIORS += "  target += -s - phi;\n"
+
+_FORMS: dict[str, Sequence[str]] = {
+    # one row
+    "mean": (
+        "a + b * x[n]", "a + u[g[n]]", "u[g[n]] + v[h[n]]", "a + b * x[n] + c * z[n] + u[g[n]]", "uv[g[n], h[n]] + b * x[n]", "a + X[n] * beta",
+        "a + dot_product(rows[n], beta)", "a + b * x[n] + v[h[n]] * z[n]", "b * square(x[n]) - c", "a + (bit[n] == 1 ? b : c) * x[n]", "a * x[n] * z[n] + u[g[n]]",
+        "a + b * (x[n] - z[n])", "c", "tanh(a + b * x[n])", "a + b * x[n] + X[n, 1] * c",
+    ),
+    "real": ("y[n]", "y[n]", "x[n]", "time[n]"),
+    "scale": ("s", "s", "s * (1 + w[n])", "exp(0.1 * a + 0.1 * b * bit[n])", "sqrt(square(s) + square(w[n]))", "s"),
+    # log densities of one row, of different distributions
+    "lp": (
+        "normal_lpdf(<real> | <mean>, <scale>)", "student_t_lpdf(<real> | 3 + phi, <mean>, <scale>)", "logistic_lpdf(<real> | <mean>, <scale>)",
+        "cauchy_lpdf(<real> | <mean>, <scale>)", "double_exponential_lpdf(<real> | <mean>, <scale>)", "lognormal_lpdf(1 + time[n] | <mean>, <scale>)",
+        "normal_lccdf(<real> | <mean>, <scale>)", "logistic_lcdf(<real> | <mean>, <scale>)", "exponential_lpdf(time[n] | exp(0.2 * (<mean>)))",
+        "weibull_lpdf(0.5 + time[n] | 0.5 + phi, exp(0.2 * (<mean>)))", "weibull_lccdf(0.5 + time[n] | 0.5 + phi, exp(0.2 * (<mean>)))",
+        "gamma_lpdf(0.5 + time[n] | 0.5 + phi, exp(0.2 * (<mean>)))", "poisson_log_lpmf(count[n] | 0.3 * (<mean>))", "bernoulli_logit_lpmf(bit[n] | <mean>)",
+        "binomial_logit_lpmf(min(count[n], trials[n]) | trials[n], <mean>)", "neg_binomial_2_log_lpmf(count[n] | 0.3 * (<mean>), 0.5 + phi)",
+        "lognormal_lccdf(1 + time[n] | <mean>, <scale>)", "bernoulli_lpmf(bit[n] | 0.01 + 0.98 * inv_logit(<mean>))", "normal_lpdf(<real> | <mean>, <scale>) + log(p)",
+        "log_mix(p, normal_lpdf(<real> | <mean>, <scale>), normal_lpdf(<real> | <mean>, 1 + <scale>))", "log_sum_exp(log(p) + poisson_log_lpmf(count[n] | 0.1 * a), log1m(p) + poisson_log_lpmf(count[n] | 0.2 * b))",
+        "-0.5 * square((<real> - (<mean>)) / (<scale>)) - log(<scale>)", "exp_mod_normal_lpdf(<real> | <mean>, <scale>, 0.5 + phi)", "uniform_lpdf(p | 0, 1) * x[n]",
+    ),
+    "test": (
+        "bit[n] == 1", "code[n] == 0", "code[n] == 1", "count[n] > 0", "x[n] > 0", "code[n] == 2 && bit[n]", "bit[n]", "count[n] == 0", "is_nan(x[n])", "g[n] > 1", "n > 3",
+        "y[n] < z[n]",
+    ),
+    # what a row adds
+    "term": (
+        "target += <lp>;", "target += <lp>;", "target += w[n] * <lp>;", "target += <test> ? <lp> : <lp>;", "target += <test> ? <lp> : <lp>;",
+        "target += <test> ? <lp> : <test> ? <lp> : <lp>;", "target += (<test> ? <lp> : <lp>) + <lp>;", "target += (<test> ? <test> ? <lp> : <lp> : <lp>) * w[n];",
+        "if (<test>) { target += <lp>; } else { target += <lp>; }", "if (<test>) { target += <lp>; } else if (<test>) { target += <lp>; } else { target += <lp>; }",
+        "if (<test>) { target += <lp>; } else if (<test>) { target += <lp>; } else if (<test>) { target += <lp>; }", "if (<test>) { <term> } else { <term> }", "if (<test>) { target += <lp>; }",
+        "{ real mu = <mean>; if (<test>) { mu += <mean>; } target += normal_lpdf(<real> | mu, <scale>); }", "{ real mu = <test> ? <mean> : <mean>; target += <test> ? cauchy_lpdf(y[n] | mu, s) : normal_lccdf(y[n] | mu, s); }",
+        "y[n] ~ normal(<mean>, <scale>);", "count[n] ~ poisson_log(0.3 * (<mean>));", "bit[n] ~ bernoulli_logit(<mean>);", "<term> <term>",
+    ),
+    "vectors": ("a + b * x", "a + u[g]", "u[g] + v[h] .* x", "X * beta", "a + X * beta", "a + b * x + u[g]", "a + X[:, 1] * c + v[h]", "b * (x .* z) + a"),
+    "statement": (
+        "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "y ~ normal(<vectors>, s);", "y ~ normal(<vectors>, s + w);",
+        "y ~ student_t(4, <vectors>, s);", "bit ~ bernoulli_logit(<vectors>);", "count ~ poisson_log(0.3 * (<vectors>));", "y ~ normal_id_glm(X, a, beta, s);", "bit ~ bernoulli_logit_glm(X, u[g], beta);",
+        "count ~ poisson_log_glm(0.3 * X, a, beta);", "{ vector[N] mu = <vectors>; for (n in 1:N) { if (<test>) { mu[n] += <mean>; } } y ~ normal(mu, s); }",
+        "{ vector[N] mu; for (n in 1:N) { mu[n] = <mean>; } for (n in 1:N) { target += <test> ? normal_lpdf(y[n] | mu[n], s) : logistic_lpdf(y[n] | mu[n], s); } }",
+        "{ vector[N] lp; for (n in 1:N) { lp[n] = <lp>; } target += dot_product(w, lp); }", "for (n in 1:N) { for (k in 1:K) { target += <test> ? normal_lpdf(X[n, k] | a + beta[k], s) : cauchy_lpdf(X[n, k] | v[k], s); } }",
+        "for (n in 2:N) { target += normal_lpdf(y[n] | a + p * y[n - 1], s); }", "for (n in 2:N) { target += <test> ? normal_lpdf(y[n] | p * y[n - 1], s) : <lp>; }",
+        "target += -0.5 * dot_self(y - (<vectors>)) / square(s) - N * log(s);", "for (n in 1:N) { h[n] ~ categorical_logit(beta + v * x[n]); }", "for (n in 1:N) { target += w[n] * categorical_logit_lpmf(h[n] | beta * x[n]); }",
+        "profile(\"rows\") { for (n in 1:N) { <term> } }",
+    ),
+}  # fmt: skip
+_MARK = re.compile(r"<(\w+)>")
+
+
+def row_program(seed: int) -> str:
+    """A program; always the same for a seed."""
+    rng = random.Random(seed)
+
+    def fill(text: str, depth: int) -> str:
+        def put_in(match: re.Match[str]) -> str:
+            forms = _FORMS[match[1]]
+            if depth > 4 and match[1] == "term":
+                return "target += " + fill("<lp>", depth) + ";"
+            return fill(rng.choice(forms), depth + 1)
+
+        return _MARK.sub(put_in, text)
+
+    statements = [fill("<statement>", 0) for _ in range(rng.choice((1, 1, 2, 3)))]
+    return _HEAD + _PRIORS + "".join(f"  {text}\n" for text in statements) + "}\n"
+
+
+def row_data(seed: int) -> dict[str, Any]:
+    """Data for such a program: of a few kinds of rows or of many, some with special values."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([0, 1, 7, 150, 400, 700]))
+    j, k = int(rng.choice([1, 3, 12, 60])), int(rng.integers(1, 4))
+    few = rng.random() < 0.5
+
+    def reals(*shape: int) -> np.ndarray[Any, Any]:
+        found = rng.integers(-2, 3, shape) * 0.5 if few or rng.random() < 0.3 else rng.standard_normal(shape)
+        kind = rng.random()
+        if kind < 0.06:
+            found = np.full(shape, float(rng.choice([0.0, 1.0, -0.0])))
+        elif kind < 0.12:
+            found = found + 1e6
+        elif kind < 0.2:
+            found = np.where(rng.random(shape) < 0.7, 0.0, found)
+        elif kind < 0.24 and found.size:
+            found = found.astype(float)
+            found.flat[int(rng.integers(found.size))] = float(rng.choice([np.nan, np.inf, -np.inf, 1e300]))
+        return np.asarray(found, float)
+
+    g, h = rng.integers(1, j + 1, n), rng.integers(1, k + 1, n)
+    if rng.random() < 0.3:
+        g = np.sort(g)
+    if rng.random() < 0.3 and j > 1:
+        g = np.where(g == 2, 1, g)  # an empty group
+    count = rng.poisson(2, n)
+    return {
+        "N": n, "J": j, "K": k, "g": g, "h": h, "code": rng.integers(0, 3, n) if rng.random() < 0.9 else np.ones(n, int),
+        "bit": rng.integers(0, 2, n), "count": count, "trials": count + rng.integers(0, 3, n), "x": reals(n), "z": reals(n),
+        "y": reals(n), "time": np.abs(np.nan_to_num(reals(n), posinf=1.0, neginf=1.0)), "X": reals(n, k), "rows": reals(n, k),
+        "w": np.abs(np.nan_to_num(reals(n), posinf=1.0, neginf=1.0)),
+    }  # fmt: skip
