@@ -94,6 +94,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:
+        passes += ['if-changed{passes="data-divisors{function=evaluate}" then="licm"}'] if is_loose else []
         passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_loose else ())]
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         passes += _behind_fusion(layouts, unit.hessian) if is_loose else ()

@@ -92,6 +92,7 @@ PASSES: dict[str, str] = {
     "carry-elements": "ulam.passes.loops.carry_elements:CarryElements",
     "dead-stores": "ulam.passes.loops.dead_stores:DeadStores",
     "loops-from-guards": "ulam.passes.loops.loops_from_guards:LoopsFromGuards",
+    "data-divisors": "ulam.passes.loops.data_divisors:DataDivisors",
     "loops-from-zero": "ulam.passes.loops.loops_from_zero:LoopsFromZero",
     "loop-hints": "ulam.passes.loops.loop_hints:LoopHints",
     "share-parts": "ulam.passes.loops.share_parts:ShareParts",

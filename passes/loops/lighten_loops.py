@@ -35,11 +35,12 @@ class LightenLoops(NestedPass):
 
     def pipeline(self) -> str:
         branches = self.reassociate
+        tables = "tabulate-data{divisions=true}" if branches else "tabulate-data"
         return ",".join(
             (
                 *(["share-arms"] if branches else []),
                 "licm{guarded=true function=evaluate}",
-                f'if-changed{{passes="separate-data-checks,{_OF_DATA * branches}tabulate-data" '
+                f'if-changed{{passes="separate-data-checks,{_OF_DATA * branches}{tables}" '
                 'then="cse,dce,hoist-data"}',
                 "defer-checks{branches=true}" if branches else "defer-checks",
                 "cse",

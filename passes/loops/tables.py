@@ -28,13 +28,22 @@ def is_costly_function(op: Operation) -> bool:
     return isinstance(op, rt.MathOp) and function(op.function.data).cost is FunctionCost.CALL
 
 
-def is_costly_within(value: SSAValue, nest: Operation, known: dict[SSAValue, bool]) -> bool:
-    """Whether a function worth a table is evaluated inside of `nest` for this value. `known`: of nests side by side."""
+def is_costly_within(
+    value: SSAValue, nest: Operation, known: dict[SSAValue, bool], also: tuple[type[Operation], ...] = ()
+) -> bool:
+    """Whether a function worth a table is evaluated inside of `nest` for this value, or an op of the classes `also`.
+
+    `known`: of nests side by side.
+    """
     if not is_inside(value, nest) or not isinstance(op := value.owner, Operation):
         return False
     if (costly := known.get(value)) is None:
         known[value] = False
-        costly = known[value] = is_costly_function(op) or any(is_costly_within(o, nest, known) for o in op.operands)
+        costly = known[value] = (
+            isinstance(op, also)
+            or is_costly_function(op)
+            or any(is_costly_within(o, nest, known, also) for o in op.operands)
+        )
     return costly
 
 

@@ -9,7 +9,7 @@ conditions that are data. A table has an entry for each iteration of the nest.
 
 from __future__ import annotations
 
-from xdsl.dialects import func, scf
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Operation, SSAValue
 
@@ -22,13 +22,19 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 
 
+@record(frozen=True)
 class TabulateData(TellingPass):
-    """Computes costly functions of data within loops of `evaluate` ahead of the loops, into tables."""
+    """Computes costly functions of data within loops of `evaluate` ahead of the loops, into tables.
+
+    `divisions`: quotients, too, where each row has one; tables of pairs of rows are larger than what they are made of.
+    """
 
     name = "tabulate-data"
 
+    divisions: bool = False
+
     def changes(self, module: ModuleOp) -> bool:
-        return tabulate_data(evaluate_of(module, self.name))
+        return tabulate_data(evaluate_of(module, self.name), divisions=self.divisions)
 
 
 @record
@@ -39,16 +45,32 @@ class _Entry:
     loops: Loops
 
 
-def tabulate_data(function: func.FuncOp) -> bool:
-    """Makes tables for all loops of a function; whether there were any."""
+class _Costs:
+    """What is computed for values, found once for nests side by side."""
+
+    def __init__(self, divisions: bool) -> None:
+        self._divisions = divisions
+        self._calls: dict[SSAValue, bool] = {}
+        self._quotients: dict[SSAValue, bool] = {}
+
+    def are_worth_a_table(self, value: SSAValue, nest: Operation, loops: Loops) -> bool:
+        """Whether reading a table is cheaper than computing a value, in an iteration of some loops."""
+        if is_costly_within(value, nest, self._calls):
+            return True
+        divides = self._divisions and len(loops) == 1
+        return divides and is_costly_within(value, nest, self._quotients, (arith.DivfOp,))
+
+
+def tabulate_data(function: func.FuncOp, *, divisions: bool = False) -> bool:
+    """Makes tables for all loops of a function; whether there were any. `divisions`: see the pass."""
     slices = DataSlices()
-    costly: dict[SSAValue, bool] = {}
+    costs = _Costs(divisions)
     found = False
     for op in list(function.body.block.ops):
         if not isinstance(op, scf.ForOp | scf.IfOp):
             continue
         entries: list[_Entry] = []
-        _collect(op, op, (), slices, costly, entries)
+        _collect(op, op, (), slices, costs, entries)
         if entries:
             _tabulate(op, entries, slices)
             found = True
@@ -60,7 +82,7 @@ def _collect(
     op: Operation,
     loops: Loops,
     slices: DataSlices,
-    costly: dict[SSAValue, bool],
+    costs: _Costs,
     entries: list[_Entry],
 ) -> None:
     if op.regions:
@@ -73,13 +95,13 @@ def _collect(
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.ops:
-                    _collect(nest, inner, loops, slices, costly, entries)
+                    _collect(nest, inner, loops, slices, costs, entries)
     elif (
         loops
         and len(op.results) == 1
         and op.results[0].type == f64
         and slices.is_data(op.results[0])
-        and is_costly_within(op.results[0], nest, costly)
+        and costs.are_worth_a_table(op.results[0], nest, loops)
         and not all(_is_data_user(use.operation, slices) for use in op.results[0].uses)
     ):
         entries.append(_Entry(op, loops))
