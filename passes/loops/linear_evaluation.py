@@ -61,7 +61,8 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
     ok = write.both(conditions)
     end = scf.YieldOp.create()
     _branch_around(statement, ok, end, write)
-    if not any(square.columns.own or square.columns.chosen for square in statement.squares):
+    in_groups = any(square.columns.own or square.columns.chosen for square in statement.squares)
+    if not in_groups and not statement.scales.has_weights:
         # rows are reduced, or few of them are kept as they are, unless numbers are not finite
         for op in ops_within(loop):
             if isinstance(op, scf.ForOp):

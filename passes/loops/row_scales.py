@@ -34,6 +34,8 @@ class RowScales:
     """What evaluations have to find positive, and far from the largest and the smallest number."""
     sizes: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     """Data of rows that have to be so, too."""
+    has_weights: bool = False
+    """Whether squares have weights: where some are below 0, rows stay as they are."""
     _factors: dict[SSAValue, tuple[SSAValue, SSAValue] | None] = field(
         default_factory=dict[SSAValue, "tuple[SSAValue, SSAValue] | None"]
     )
@@ -66,6 +68,7 @@ class RowScales:
 
     def weighted(self, place: SSAValue, value: SSAValue, weight: SSAValue) -> SSAValue:
         """What is squared, with the root of a weight of its square: below 0 there is none, and rows stay."""
+        self.has_weights = True
         return self.product(place, value, self._put(place, rt.MathOp("sqrt", (weight,))))
 
     def of_logarithm(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:

@@ -47,6 +47,7 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK-NOT:  scf.for
 // CHECK:      arith.mulf {{%.*}}, %c : f64
 // CHECK:      } else {
+// CHECK-NOT:  rt.loop<cold>
 // CHECK:      func.func @bind
 // CHECK:      rt.math sqrt
 // CHECK:      rt.kernel design_row
