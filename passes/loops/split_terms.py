@@ -200,12 +200,14 @@ def _is_worth(ops: list[Operation], statements: list[Operation]) -> bool:
         if op not in statements and any(map(is_costly_function, ops_within(op))):
             if any(_ancestor(use.operation, own) is None for result in op.results for use in result.uses):
                 return False
-    is_read_twice = any(
-        isinstance(op, rt.LoadOp)
-        and isinstance(op.index.owner, Operation)
-        and any(_ancestor(use.operation, own) is None for use in op.res.uses)
-        for op in ops
-    )
+    from_index: set[Operation] = set()  # what is read at an index of the data, and what is computed of that
+    is_read_twice = False
+    for op in ops:
+        is_indexed = isinstance(op, rt.LoadOp) and isinstance(op.index.owner, Operation)
+        if is_indexed or any(operand.owner in from_index for operand in op.operands):
+            from_index.add(op)
+            uses = (use for result in op.results for use in result.uses)
+            is_read_twice = is_read_twice or any(_ancestor(use.operation, own) is None for use in uses)
     return any(not is_read_twice or _name(op) not in _QUICK for op in costly)
 
 

@@ -44,7 +44,8 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 
 // -----
 
-// The costly part is needed by the rest of the row, too; and nothing else is read of a row: nothing.
+// The costly part is needed by the rest of the row, too; nothing else is read of a row; an element at an index of the
+// data, or what is computed of it, would be read in both loops for no more than an exponential: nothing.
 builtin.module attributes {rt.slots = #rt.slots<3>} {
   func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
     %none = arith.constant 0.0 : f64
@@ -72,6 +73,17 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
       ad.target_add %costly
       ad.target_add %shape
     }
+    scf.for %i = %zero to %n step %one : i64 {
+      %who = rt.load %y[%i] : i32
+      %index = arith.extsi %who : i32 to i64
+      %own = rt.load %theta[%index] : f64
+      %eta = arith.addf %own, %phi : f64
+      %costly = rt.math exp(%eta) : (f64) -> f64
+      ad.target_add %costly
+      %value = rt.load %x[%i] : f64
+      %other = arith.mulf %value, %eta : f64
+      ad.target_add %other
+    }
     func.return %none : f64
   }
   func.func @bind() attributes {rt.entry = #rt.entry} {
@@ -79,5 +91,5 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
   }
 }
 // CHECK-LABEL: func.func @evaluate
-// CHECK-COUNT-2: scf.for
+// CHECK-COUNT-3: scf.for
 // CHECK-NOT:     scf.for

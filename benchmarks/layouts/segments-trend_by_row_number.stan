@@ -1,4 +1,4 @@
-// expect: none
+// expect: rows by index
 // data: days = 4000; sick = counts(days, 3); weekday = index(days, 7)
 data {
   int<lower=0> days;
