@@ -4,6 +4,8 @@
 
     for t, s = s0: ... square(s) ... yield sqrt(v)    →    for t, q = square(s0): ... q ... yield v
 
+In loops that divide by the root its logarithm stays, whose slope is that quotient.
+
 The root may be one that the iteration before has taken (`carry-stores` makes those seen that went through memory). Only
 where x cannot be negative (`value_ranges`): else the root is NaN, and so is the result. At x = 0 the slope becomes
 that of x; it was 0 times infinity.
@@ -19,7 +21,7 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.squares import pair_up, squares_of
 from ulam.passes.loops.value_ranges import ValueRanges
@@ -48,7 +50,10 @@ def _cancel(root: rt.MathOp, ranges: ValueRanges) -> bool:
     for value in (root.res, *_carried(root)):
         pair_up(value)
     squares = {value: found for value in (root.res, *_carried(root)) if (found := squares_of(value))}
-    logs = [use.operation for use in root.res.uses if _is(use.operation, "log")]
+    users = [use.operation for use in root.res.uses]
+    # In a loop an inverse that is there is the slope of the logarithm of the root, too.
+    divides = enclosing(root, scf.ForOp) is not None and any(_is(user, "inv") for user in users)
+    logs = [] if divides else [user for user in users if _is(user, "log")]
     if not logs and not squares:
         return False
     (radicand,) = root.operands

@@ -47,3 +47,23 @@ func.func @negative(%u : f64) {
   ad.target_add %q
   func.return
 }
+
+// A loop that divides by the root has the slope of its logarithm.
+// CHECK-LABEL: @divided
+// CHECK:      %r = rt.math sqrt(%v)
+// CHECK-NEXT: %d = rt.math inv(%r)
+// CHECK-NEXT: %l = rt.math log(%r)
+func.func @divided(%u : f64, %n : i64, %b : !rt.buf<f64>) {
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  scf.for %t = %i0 to %n step %i1 : i64 {
+    %x = rt.load %b[%t] : f64
+    %v = rt.math exp(%x) : (f64) -> f64
+    %r = rt.math sqrt(%v) : (f64) -> f64
+    %d = rt.math inv(%r) : (f64) -> f64
+    %l = rt.math log(%r) : (f64) -> f64
+    %s = arith.addf %d, %l : f64
+    ad.target_add %s
+  }
+  func.return
+}
