@@ -27,7 +27,9 @@ LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,dce"}}'
 one loop.
 """
 EQUAL_DESIGNS = (
-    'if-changed{passes="split-terms" then="dce"}',
+    # What is left of a loop has no branches, perhaps, and goes into the one that fills what it reads.
+    'if-changed{passes="split-terms" then="dce,'
+    'loop-fusion{before-reverse-mode=true reassociate=true function=evaluate},cse,logs-of-transforms,dce"}',
     'if-changed{passes="unique-designs" then="fold,cse,licm,dce"}',
 )
 """The same for rows that several loops compute one after the other: before reverse mode, which gives them one body."""

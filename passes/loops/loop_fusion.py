@@ -6,6 +6,7 @@
 The first loop moves down to the second; of the ops between them those that need the first go behind. Not applied where
 an element would be touched in another order (`accesses`), where ops between allow neither place, where that would cost
 the vectorisation of one (the other branches, loops, or carries a value from iteration to iteration), or above a size.
+With `reassociate` branches that only compute and add to the target may have what they alone read computed beside them.
 A sum that the second loop takes over from the first is carried once, if it may be re-associated.
 
 Before reverse mode, a loop that only adds to the target gets its reverse into the same body, so it must stay such a
@@ -31,7 +32,9 @@ from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
+    DIVISIONS,
     EFFECT_BITS,
+    PURE,
     UNKNOWN,
     Effect,
     Root,
@@ -40,6 +43,7 @@ from ulam.passes.loops.effects import (
     root,
     written_roots,
 )
+from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
@@ -282,8 +286,13 @@ class Fusion:
 
     def is_wanted(self, first: CountedLoop, second: CountedLoop, absorb: bool) -> bool:
         """Whether two loops had better be one; `absorb`: since the second alone reads what the first writes."""
-        if not self.is_possible(first, second) or first.accesses.has_regions != second.accesses.has_regions:
+        if not self.is_possible(first, second):
             return False
+        if first.accesses.has_regions != second.accesses.has_regions:
+            # At levels 3 and 4 arms that only compute become selects where the loop is widened.
+            chooses = absorb and self.reassociate and not first.accesses.has_regions
+            if not chooses or not _only_chooses(second.op.body.block):
+                return False
         if not self.before_reverse_mode or first.only_checks() or second.only_checks():
             return not absorb
         alike = first.only_adds_to_target() == second.only_adds_to_target()
@@ -439,6 +448,26 @@ def is_sum(body: Block, position: int) -> bool:
             return False
         value = add.result
     return all(use.operation is end for use in value.uses) and sum(1 for _ in value.uses) == 1
+
+
+_WIDENED = frozenset(
+    "exp log log1p log1m expm1 inv_logit log_inv_logit log1m_inv_logit log1p_exp log_sum_exp lmultiply".split()
+)
+"""Functions that loops are widened over."""
+_IN_ARMS = (*PURE, *DIVISIONS, rt.LoadOp, ad.TargetAddOp, scf.YieldOp)
+
+
+def _only_chooses(body: Block) -> bool:
+    """Whether branches in a loop do nothing but compute, read and add to the target, so that it is widened."""
+    return all(_is_widened(op, in_arm=False) for op in body.ops)
+
+
+def _is_widened(op: Operation, *, in_arm: bool) -> bool:
+    if isinstance(op, rt.MathOp):
+        return op.function.data in _WIDENED or not is_costly_function(op)
+    if isinstance(op, scf.IfOp):
+        return all(_is_widened(inner, in_arm=True) for arm in op.regions for block in arm.blocks for inner in block.ops)
+    return not op.regions and (not in_arm or isinstance(op, _IN_ARMS))
 
 
 def _dissolves(first: CountedLoop, second: CountedLoop) -> bool:
