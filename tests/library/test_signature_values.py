@@ -16,11 +16,14 @@ from ulam.frontend.stan_types import INT, REAL, VECTOR
 pytestmark = pytest.mark.usefixtures("quick_code")
 
 
-# What is defined for reals is no definition for ints; the distance of a point to itself has no slope.
+# What is defined for reals is no definition for ints; the distance of a point to itself has no slope; arrays as long as
+# their vectors look like square matrices.
 ONCE_WRONG = {
     "falling_factorial(array[] int, array[] int) => array[] int",
     "rising_factorial(array[] int, array[] int) => array[] int",
     "gp_periodic_cov(array[] vector, real, real, real) => matrix",
+    "sum_to_zero_unconstrain(array[,] vector) => array[,] vector",
+    "unit_vector_unconstrain(array[] vector) => array[] vector",
 }
 
 

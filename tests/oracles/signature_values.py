@@ -373,7 +373,9 @@ def direction(value: Values, rng: np.random.Generator) -> Values:
     """A direction along which the argument stays what it is: a simplex, a covariance matrix, a Cholesky factor."""
     moved = rng.normal(size=value.shape) * np.where(value == 0, 0.1, np.abs(value))
     if value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 1:
-        return _direction_of_square(value, moved)
+        of_square = _direction_of_square(value, moved)
+        if of_square is not None:
+            return of_square
     for axis in range(max(-2, -value.ndim), 0):
         total = np.sum(value, axis=axis)
         if np.allclose(total, 0, atol=1e-9):
@@ -385,16 +387,19 @@ def direction(value: Values, rng: np.random.Generator) -> Values:
     return moved
 
 
-def _direction_of_square(value: Values, moved: Values) -> Values:
+def _direction_of_square(value: Values, moved: Values) -> Values | None:
+    """None if it is neither of stochastic rows nor triangular nor symmetric."""
     transposed = np.swapaxes(value, -1, -2)
     if np.allclose(np.sum(value, axis=-1), 1, atol=1e-9) and np.all(value > 0):
-        moved = moved - value * np.sum(moved, axis=-1, keepdims=True)
-    elif np.all(np.triu(value, 1) == 0):
+        return moved - value * np.sum(moved, axis=-1, keepdims=True)
+    if np.all(np.triu(value, 1) == 0):
         moved = np.tril(moved)
         if np.allclose(np.sum(value**2, axis=-1), 1, atol=1e-9):  # rows of unit length
             moved = moved - value * np.sum(moved * value, axis=-1, keepdims=True)
-    elif np.allclose(value, transposed, atol=1e-9):
+        return moved
+    if np.allclose(value, transposed, atol=1e-9):
         moved = moved + np.swapaxes(moved, -1, -2)
         if np.allclose(np.diagonal(value, axis1=-2, axis2=-1), 1):
             moved = moved * (1 - np.eye(value.shape[-1]))
-    return moved
+        return moved
+    return None
