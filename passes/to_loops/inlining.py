@@ -70,6 +70,8 @@ def inline(
         result = low.outlined.call_shared(low, function, arguments, unnormalized, autodiff, in_solver=in_solver)
         if result is not None:
             return result
+    if in_solver and (result := low.outlined.call_solution(low, function, arguments, autodiff)) is not None:
+        return result
     block = function.body.block
     frame = CallFrame(function, location, unnormalized, to_target=to_target, closure=closure)
     for formal, actual, bit in zip(block.args, arguments, autodiff, strict=True):

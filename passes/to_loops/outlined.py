@@ -32,9 +32,10 @@ from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.checks import leave_open
 from ulam.passes.to_loops.check_sites import CheckSite, place_told
-from ulam.passes.to_loops.lowering import CallFrame, Lowering
+from ulam.passes.to_loops.lowering import CallFrame, Closure, Lowering
 from ulam.passes.to_loops.repeated_functions import RepeatedFunctions
 from ulam.passes.to_loops.shared_functions import SharedFunctions
+from ulam.passes.to_loops.shared_solutions import chain, closure, constant, frames_with, is_shared
 from ulam.passes.to_loops.target_terms import TargetTerms
 from ulam.passes.to_loops.values import Container, Tuple, Value, buffer_type, in_buffer, materialize, rank_of
 
@@ -100,10 +101,12 @@ class _Key:
     autodiff: tuple[bool, ...]
     jacobian: bool
     differentiated_again: bool
-    known: tuple[tuple[int, int], ...]
-    """Integers among the flattened arguments, by position."""
+    known: tuple[tuple[int, float], ...]
+    """Integers among the flattened arguments that are known, and of solutions the reals, by position."""
     told: str | None = None
     """What errors of a function of the library are about, where it has some: the one that the program calls."""
+    callback: tuple[str, tuple[bool, ...], tuple[Attribute, ...]] | None = None
+    """The function of the program that it calls (`shared_solutions`), and what that is called with besides."""
 
 
 @record
@@ -216,11 +219,7 @@ class Outlined:
                 del low.sites[sites:], self.written[written:]
                 self._versions = known
                 return None
-            if self._errors == "elsewhere":
-                for op in (op for new in self.written[written:] for op in ops_within(new)):
-                    leave_open(op)
-                del low.sites[sites:]
-                version.sites = range(0)
+            self._leave_open(low, version, sites, written)
         return self._call(low, function, version, operands)
 
     def _tells_errors(self, low: Lowering) -> bool:
@@ -228,6 +227,29 @@ class Outlined:
         if self._errors == "by call":
             return all(frame.closure is None for frame in low.frames)
         return self._errors == "elsewhere"
+
+    def call_solution(
+        self, low: Lowering, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool]
+    ) -> Value | None:
+        """The same for a solution of a differential equation; None if it is written in place."""
+        if self._errors == "none" or not is_shared(low, function, arguments, self._repeated):
+            return None
+        given = closure(low)
+        operands = [part for argument in arguments for part in low.flatten(constant(low, argument))]
+        passed = [part for argument in given.arguments for part in low.flatten(constant(low, argument))]
+        written, sites = len(self.written), len(low.sites)
+        version = self._version(low, function, False, autodiff, operands + passed, given)
+        self._leave_open(low, version, sites, written)
+        return self._call(low, function, version, operands + passed)
+
+    def _leave_open(self, low: Lowering, version: _Version, sites: int, written: int) -> None:
+        """Takes the errors from what has been written since, where another unit tells them."""
+        if self._errors != "elsewhere" or len(low.sites) == sites:
+            return
+        for op in (op for new in self.written[written:] for op in ops_within(new)):
+            leave_open(op)
+        del low.sites[sites:]
+        version.sites = range(0)
 
     # ------------------------------------------------------------ writing
 
@@ -238,21 +260,31 @@ class Outlined:
         unnormalized: bool,
         autodiff: Sequence[bool],
         operands: Sequence[SSAValue],
+        given: Closure | None = None,
     ) -> _Version:
-        """The version that a call with these operands is to call, written if it is not there."""
+        """The version that a call with these operands is to call, written if it is not there.
+
+        `given`: the function of the program that it calls; the last operands are what that is called with besides.
+        """
         name = function.sym_name.data
-        known = {} if self.graph.is_recursive(name) else _known_integers(low.builder, operands)
+        types = (i32, i64) if given is None else (i32, i64, f64)
+        known = {} if self.graph.is_recursive(name) else _known(low.builder, operands, types)
         unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
         target_ops = self.graph.target_ops(name)
         takes_jacobian = stan.JacobianAddOp in target_ops and low.jacobian is not None
         if not unnormalized and (function.library is not None or not low.differentiated):
             autodiff = [True] * len(autodiff)  # it drops nothing, whatever is autodiff
         bits, again = tuple(map(bool, autodiff)), low.differentiated_again
-        key = _Key(name, unnormalized, bits, takes_jacobian, again, tuple(known.items()))
-        of_call = replace(key, told=low.called_function())
+        inputs = [t for formal in function.function_type.inputs for t in _flat_types(formal, function.location)]
+        callback = None
+        if given is not None:
+            passed = tuple(operand.type for operand in operands[len(inputs) :])
+            callback = given.function.sym_name.data, tuple(map(bool, given.autodiff)), passed
+            inputs += passed
+        key = _Key(name, unnormalized, bits, takes_jacobian, again, tuple(known.items()), None, callback)
+        of_call = replace(key, told=low.called_function() if given is None else chain(low))
         if (found := self._versions.get(key) or self._versions.get(of_call)) is not None:
             return found
-        inputs = [t for formal in function.function_type.inputs for t in _flat_types(formal, function.location)]
         outputs = [t for result in function.function_type.outputs for t in _flat_types(result, function.location)]
         reads_target = stan.TargetOp in target_ops
         adds_target = stan.TargetAddOp in target_ops or takes_jacobian
@@ -267,13 +299,15 @@ class Outlined:
         )
         self._versions[key] = version
         first = len(low.sites)
-        self.written.append(self._write(low, function, version, key))
+        self.written.append(self._write(low, function, version, key, given))
         if function.library is not None and self._errors == "by call" and len(low.sites) > first:
             version.sites, version.place = range(first, len(low.sites)), place_told(low.error_location())
             self._versions[of_call] = self._versions.pop(key)
         return version
 
-    def _write(self, low: Lowering, function: stan.FuncOp, version: _Version, key: _Key) -> func.FuncOp:
+    def _write(
+        self, low: Lowering, function: stan.FuncOp, version: _Version, key: _Key, given: Closure | None
+    ) -> func.FuncOp:
         block = Block(arg_types=version.inputs)
         builder = Builder(block)
         builder.location = function.location
@@ -293,7 +327,10 @@ class Outlined:
             inner.env[formal] = value
             frame.autodiff[formal] = bit
             _name(value, formal.name_hint)
-        if in_library:
+        if given is not None:
+            own = Closure(given.function, [inner.unflatten(a, parts) for a in given.arguments], given.autodiff)
+            inner.frames.extend(frames_with(low.frames, own))
+        elif in_library:
             inner.frames.extend(low.frames)
         inner.frames.append(frame)
         if self.graph.is_recursive(function.sym_name.data):
@@ -371,17 +408,19 @@ def _from_parts(builder: Builder, type_: Attribute, parts: Iterator[SSAValue]) -
     return in_buffer(builder, type_, [next(parts) for _ in range(rank_of(type_))], first)
 
 
-def _known_integers(builder: Builder, operands: Sequence[SSAValue]) -> dict[int, int]:
-    """The operands of a call that are known integers, by position."""
-    found = {n: builder.known.get(operand) for n, operand in enumerate(operands) if operand.type in (i32, i64)}
-    return {n: int(value) for n, value in found.items() if value is not None}
+def _known(builder: Builder, operands: Sequence[SSAValue], types: Sequence[Attribute]) -> dict[int, float]:
+    """The operands of a call that are known numbers of these types, by position."""
+    found = {n: builder.known.get(operand) for n, operand in enumerate(operands) if operand.type in types}
+    return {n: value for n, value in found.items() if value is not None}
 
 
-def _argument(builder: Builder, argument: SSAValue, known: int | None) -> SSAValue:
+def _argument(builder: Builder, argument: SSAValue, known: float | None) -> SSAValue:
     """An argument as the function's body uses it: a constant if it is the same in all calls."""
     if known is None:
         return argument
-    return builder.i32(known) if argument.type == i32 else builder.i64(known)
+    if argument.type == f64:
+        return builder.f64(known)
+    return builder.i32(int(known)) if argument.type == i32 else builder.i64(int(known))
 
 
 def _name(value: Value, hint: str | None) -> None:

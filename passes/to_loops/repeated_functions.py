@@ -42,23 +42,33 @@ class RepeatedFunctions:
     """The functions of the program in one unit: in how many places each would be written, and how large it is."""
 
     def __init__(
-        self, functions: dict[str, stan.FuncOp], blocks: dict[str, Block], computes: str, *, binds: bool
+        self,
+        functions: dict[str, stan.FuncOp],
+        blocks: dict[str, Block],
+        computes: str,
+        *,
+        binds: bool,
+        in_place: bool = False,
     ) -> None:
-        """`binds`: what depends on data alone is computed when data are bound."""
+        """`binds`: what depends on data alone is computed when data are bound. `in_place`: none is called."""
         self._functions = functions
         self._roots = [blocks[name] for name in _BLOCKS.get(computes, ()) if name in blocks]
         self._binds = binds
+        self._in_place = in_place
+        self.solves_once = computes == "density" and binds
+        """Whether solutions that depend on data alone are computed when data are bound, not with optional output."""
         self._callees: dict[str, Counter[str]] = {}
         self._sizes = FunctionSizes(functions, lambda op: op.callback is not None)
         self._places: dict[str, int] | None = None
         self._told: set[str] = set()
+        self._given: dict[str, int] = {}
         self._works_on_data: dict[tuple[str, tuple[bool, ...], bool], bool] = {}
 
     def is_called(
         self, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool], unnormalized: bool
     ) -> bool:
         """Whether a call of a function of the program that is not recursive is to be one."""
-        if function.library is not None or function.model is not None:
+        if self._in_place or function.library is not None or function.model is not None:
             return False
         if self._binds and not any(autodiff):
             return False
@@ -75,6 +85,15 @@ class RepeatedFunctions:
             return False
         self._tell(function, told + f"more than {BUDGET}: a function of its own", True)
         return True
+
+    def places_with(self, callback: stan.FuncOp) -> int:
+        """In how many places a function of the library would be written that is given this one of the program."""
+        name = callback.sym_name.data
+        if name not in self._given:
+            inside = ((self._places_of(n), f.body) for n, f in self._functions.items() if f.library is None)
+            roots = [(1, root) for root in self._roots]
+            self._given[name] = sum(places * _given(root, name) for places, root in [*roots, *inside] if places)
+        return self._given[name]
 
     def _tell(self, function: stan.FuncOp, message: str, done: bool) -> None:
         subject = f"function {function.stan_name.data}"
@@ -177,3 +196,9 @@ def _called(root: Block | Region) -> Counter[str]:
         if isinstance(op, stan.CallOp) and op.user is not None:
             found[op.callee.data] += 1
     return found
+
+
+def _given(root: Block | Region, callback: str) -> int:
+    """How often functions of the library are called with a function of the program inside."""
+    calls = (op for op in ops_within(root) if isinstance(op, stan.CallOp))
+    return sum(op.callback is not None and op.callback.data == callback for op in calls)

@@ -331,8 +331,10 @@ def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = Fal
     """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
     sites: list[CheckSite] = []
     repeated = None
-    if not whole_terms and not kind.locating:
-        repeated = RepeatedFunctions(program.functions, program.blocks, kind.computes, binds=kind.has_bind)
+    if not kind.locating:
+        repeated = RepeatedFunctions(
+            program.functions, program.blocks, kind.computes, binds=kind.has_bind, in_place=whole_terms
+        )
     errors = "elsewhere" if kind.hot else "by call"
     outlined = Outlined(program.functions, whole_terms, of_data=not kind.has_bind, repeated=repeated, errors=errors)
     program = replace(program, outlined=outlined, profiled=kind.profiled, is_bound=kind.is_bound)
