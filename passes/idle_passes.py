@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects import func
 
 from ulam.dialects.walk import following_op
 from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
 from ulam.passes.pipelines import pipeline_parts
+from ulam.passes.running import remembered
+from ulam.passes.settled import SettledFunctions
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -97,16 +101,30 @@ class UnitNames:
 
 
 def _names(module: ModuleOp) -> set[str]:
-    classes: _Classes = (set(), set())
-    functions: tuple[set[str], set[str]] = (set(), set())
-    many = _add_ops(module, 0, classes, functions) > MANY
-    found: set[str] = {"many"} if many else set()
-    for prefix, seen, called in zip(("", "loop:"), classes, functions, strict=True):
-        found.update(prefix + cls.name for cls in seen)
-        found |= called
-        if any(function(name).cost is FunctionCost.CALL for name in called):
-            found.add(f"{prefix}costly")
-    return found
+    settled = remembered(SettledFunctions)
+    found: set[str] = set()
+    count = 0
+    for op in module.body.block.ops:
+        known = settled.known(op) if isinstance(op, func.FuncOp) else {}
+        names = cast("_Names", known.get(_Names) or known.setdefault(_Names, _Names(op)))
+        found |= names.found
+        count += names.count
+    return found | {"many"} if count > MANY else found
+
+
+class _Names:
+    """The names of what is in an op of a unit, a function, and how many ops that are."""
+
+    def __init__(self, op: Operation) -> None:
+        classes: _Classes = ({type(op)}, set())
+        functions: tuple[set[str], set[str]] = (set(), set())
+        self.count = 1 + _add_ops(op, 0, classes, functions)
+        self.found: set[str] = set()
+        for prefix, seen, called in zip(("", "loop:"), classes, functions, strict=True):
+            self.found.update(prefix + cls.name for cls in seen)
+            self.found |= called
+            if any(function(name).cost is FunctionCost.CALL for name in called):
+                self.found.add(f"{prefix}costly")
 
 
 _LOOPS = frozenset(("scf.for", "scf.while"))

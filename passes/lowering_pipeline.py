@@ -10,7 +10,7 @@ from xdsl.context import Context
 from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.nested import nested_passes, run_nested
 from ulam.passes.pipeline_order import VALUE_FORM, unit_pipeline
-from ulam.passes.running import observer, run_passes
+from ulam.passes.running import observer, remembering, run_passes
 from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts, program_of, take_apart
 from ulam.passes.to_loops.units import lower_unit
 from ulam.passes.units import UnitKind
@@ -177,5 +177,6 @@ def finish_unit(
         text = unit_pipeline(chosen, unit.kind)
     else:
         text = lowering_pipeline(unit.kind, opt_level, layouts)
-    run_nested(_CONTEXT, unit.module, text, between)
+    with remembering():
+        run_nested(_CONTEXT, unit.module, text, between)
     unit.n_slots = slots_of(unit.module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -13,10 +14,13 @@ from xdsl.passes import ModulePass
 from ulam.passes.idle_passes import UnitNames
 from ulam.passes.pipelines import OWN_PASSES, parse_pipeline, pipeline_parts
 from ulam.passes.running import TellingPass, run_passes
+from ulam.passes.settled import BY_STEPS
 
 
 class NestedPass(ModulePass):
     """A pass that is a pipeline of others."""
+
+    changes_only: ClassVar[frozenset[str]] = BY_STEPS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         run_nested(ctx, op, self.pipeline())

@@ -19,6 +19,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ulam.passes.settled import SettledFunctions
+
 Memory = TypeVar("Memory")
 
 
@@ -87,16 +89,21 @@ def run_passes(
     `between` is called before each, and may end this by an exception.
     """
     changed = False
+    settled = remembered(SettledFunctions)
     for entry in entries:
         if between is not None:
             between()
         with watched(entry.name, module):
+            has_told = True
             if isinstance(entry, TellingPass):
-                changed = entry.changes(module) or changed
+                has_told = entry.changes(module)
+                changed = changed or has_told
             elif type(entry).__module__.startswith(_OURS):
                 entry.apply(context, module)
             else:
                 _run_another(context, module, entry)
+            if has_told:
+                settled.forget_changed(entry)
     return changed
 
 

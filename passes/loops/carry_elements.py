@@ -27,6 +27,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, rebuild, replace_uses
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 Element = tuple[SSAValue, SSAValue]
 """A buffer and an index."""
@@ -36,6 +37,7 @@ class CarryElements(TellingPass):
     """Carries what loops of `evaluate` change in one element of memory as a value."""
 
     name = "carry-elements"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         loops = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.ForOp]

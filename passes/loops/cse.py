@@ -13,11 +13,9 @@ from __future__ import annotations
 import struct
 from dataclasses import field
 
-from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import COMMUTATIVE, SYMMETRIC_PREDICATES, predicate_of
@@ -31,10 +29,10 @@ from ulam.passes.loops.effects import (
     UNKNOWN,
     Effect,
     Root,
-    functions,
     root,
     written_roots,
 )
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.rewriting import discard, replace_uses
 
 Key = tuple[object, ...]
@@ -47,19 +45,17 @@ _WRITE = int(Effect.WRITE)
 _REPLACEABLE = PURE | DIVISIONS
 
 
-class Cse(ModulePass):
-    """Shares common subexpressions, and what was stored or loaded before."""
+@record(frozen=True)
+class Cse(FunctionPass):
+    """Shares common subexpressions, and what was stored or loaded before, in all functions or in the one named."""
 
     name = "cse"
+    settles = True
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op)
-
-
-def run_on(op: Operation) -> None:
-    """Replaces common subexpressions in every function at or below `op`."""
-    for function in functions(op):
-        _Eliminator().function(function)
+    def changes_function(self, function: func.FuncOp) -> bool:
+        eliminator = _Eliminator()
+        eliminator.function(function)
+        return eliminator.changed
 
 
 class _Loads:
@@ -112,6 +108,7 @@ class _Eliminator:
     writes: dict[Operation, set[Root]] = field(default_factory=dict[Operation, set[Root]])  # of ops with regions
     numbers: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
     number_by_id: dict[int, tuple[int, Attribute]] = field(default_factory=dict[int, tuple[int, Attribute]])
+    changed: bool = False
     binds: bool = False  # the function writes the bound table: reads of it are not all the same
 
     def function(self, function: func.FuncOp) -> None:
@@ -157,7 +154,7 @@ class _Eliminator:
                     else:
                         for result, by in zip(op.results, same.results, strict=True):
                             replace_uses(result, by)
-                        discard(op)
+                        self._discard(op)
             elif cls is rt.LoadOp or cls is ad.KeptOp:
                 self._load(op)
             elif op.regions:
@@ -173,7 +170,7 @@ class _Eliminator:
     def _check(self, op: Operation) -> None:
         key: Key = (rt.CheckOp, id(op.operands[0]))
         if key in self.known:
-            discard(op)
+            self._discard(op)
         else:
             self.known[key] = op
             self.scope.append(key)
@@ -186,7 +183,11 @@ class _Eliminator:
             self.loads.add(source, (id(buffer), id(index)), op.results[0])
         else:
             replace_uses(op.results[0], found)
-            discard(op)
+            self._discard(op)
+
+    def _discard(self, op: Operation) -> None:
+        self.changed = True
+        discard(op)
 
     def _write(self, op: Operation) -> None:
         self.loads.forget(written_roots(op))

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from xdsl.context import Context
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
-from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.dialects.walk import following_op, operand_tuple, previous_op
@@ -26,10 +23,10 @@ from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     EFFECT_BITS,
     Effect,
-    functions,
     root,
     written_buffer,
 )
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.rewriting import discard
 
 _ROOT_EFFECTS = int(Effect.WRITE | Effect.LEAVE | Effect.ORDERED)
@@ -44,19 +41,17 @@ _CONTROL: dict[type, Callable[[Operation], Sequence[SSAValue]]] = {
 """What ops with regions need to run, whatever of their results is needed."""
 
 
-class Dce(ModulePass):
-    """Erases ops, stores and carried values that nobody needs."""
+@record(frozen=True)
+class Dce(FunctionPass):
+    """Erases ops, stores and carried values that nobody needs, in all functions or in the one that is named."""
 
     name = "dce"
+    settles = True
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op)
-
-
-def run_on(op: Operation) -> None:
-    """Erases dead code in every function at or below `op`."""
-    for function in functions(op):
-        _Liveness().function(function)
+    def changes_function(self, function: func.FuncOp) -> bool:
+        liveness = _Liveness()
+        liveness.function(function)
+        return liveness.changed
 
 
 @record
@@ -67,6 +62,7 @@ class _Liveness:
     values: set[int] = field(default_factory=set[int])  # results of scf ops, block arguments
     blocks: set[int] = field(default_factory=set[int])  # blocks that have needed ops
     pending: dict[int, list[Operation]] = field(default_factory=dict[int, list[Operation]])  # writes, by rt.alloc
+    changed: bool = False
     new_ops: list[Operation] = field(default_factory=list[Operation])
     new_values: list[SSAValue] = field(default_factory=list[SSAValue])
 
@@ -195,6 +191,7 @@ class _Liveness:
                         for nested in region.blocks:
                             self._sweep(nested)
             elif not EFFECT_BITS.get(type(op), ANYTHING_BITS) & _TERMINATOR:
+                self.changed = True
                 discard(op)  # its users, if any, were dead and are gone
             op = previous
 
@@ -203,19 +200,25 @@ class _Liveness:
         if isinstance(op, scf.ForOp):
             arguments = op.body.block.args
             keep = [self._is_needed(r) or self._is_needed(a) for r, a in zip(op.results, arguments[1:], strict=True)]
-            if not all(keep):
+            if self._drops(keep):
                 _trim_terminator(op.body.block, keep, 0)
                 _trim_arguments(op.body.block, keep, 1)
                 op.operands = _kept(op.operands, keep, _BOUNDS)
                 _trim_results(op, keep)
         elif isinstance(op, scf.IfOp):
             keep = [self._is_needed(result) for result in op.results]
-            if not all(keep):
+            if self._drops(keep):
                 for region in op.regions:
                     _trim_terminator(region.block, keep, 0)
                 _trim_results(op, keep)
         elif isinstance(op, scf.WhileOp):
             self._trim_while(op)
+
+    def _drops(self, keep: list[bool]) -> bool:
+        """Whether something is not kept, and goes now."""
+        drops = not all(keep)
+        self.changed = self.changed or drops
+        return drops
 
     def _is_needed(self, value: SSAValue) -> bool:
         return id(value) in self.values
@@ -223,12 +226,12 @@ class _Liveness:
     def _trim_while(self, op: scf.WhileOp) -> None:
         before, after = op.before_region.block, op.after_region.block
         keep = [self._is_needed(argument) for argument in before.args]
-        if not all(keep):
+        if self._drops(keep):
             _trim_terminator(after, keep, 0)
             op.operands = _kept(op.operands, keep, 0)
             _trim_arguments(before, keep, 0)
         keep = [self._is_needed(r) or self._is_needed(a) for r, a in zip(op.results, after.args, strict=True)]
-        if not all(keep):
+        if self._drops(keep):
             _trim_terminator(before, keep, 1)
             _trim_arguments(after, keep, 0)
             _trim_results(op, keep)

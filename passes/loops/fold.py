@@ -13,11 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from xdsl.context import Context
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith, func, scf
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import (
@@ -36,51 +33,65 @@ from ulam.dialects.scalar_ops import (
     simplify,
     width_of,
 )
-from ulam.passes.loops.effects import functions
+from ulam.library.records import record
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.rewriting import discard, replace_uses
 
 Folded = SSAValue | int | float | None
 """What an op becomes: a value, a constant of its type, or None: nothing is known."""
 
 
-class Fold(ModulePass):
-    """Computes what is known, and applies identities of single ops."""
+@record(frozen=True)
+class Fold(FunctionPass):
+    """Computes what is known, and applies identities of single ops, in all functions or in the one that is named."""
 
     name = "fold"
+    settles = True
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op)
-
-
-def run_on(op: Operation) -> None:
-    """Folds every function at or below `op`."""
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        folding = _Folding()
         for block in function.body.blocks:
-            _fold_block(block)
+            folding.block(block)
+        return folding.changed
 
 
-def _fold_block(block: Block) -> None:
-    op = block.first_op
-    while op is not None:
-        if (control := _CONTROL.get(type(op))) is not None:
-            op = control(op, block)
-            continue
-        following = op.next_op
-        if (fold := _FOLDERS.get(type(op))) is not None:
-            folded = fold(op)
-            if folded is not None:
-                _replace(op, block, folded)
-        op = following
+class _Folding:
+    """The walk through a function."""
 
+    def __init__(self) -> None:
+        self.changed = False
 
-def _replace(op: Operation, block: Block, folded: SSAValue | int | float) -> None:
-    result = op.results[0]
-    if not isinstance(folded, SSAValue):
-        new = constant(folded, result.type, op.location)
-        block.insert_op_before(new, op)
-        folded = new.results[0]
-    replace_uses(result, folded)
-    discard(op)
+    def block(self, block: Block) -> None:
+        op = block.first_op
+        while op is not None:
+            if (control := _CONTROL.get(type(op))) is not None:
+                op = control(op, block, self)
+                continue
+            following = op.next_op
+            if (fold := _FOLDERS.get(type(op))) is not None:
+                folded = fold(op)
+                if folded is not None:
+                    self._replace(op, block, folded)
+            op = following
+
+    def _replace(self, op: Operation, block: Block, folded: SSAValue | int | float) -> None:
+        result = op.results[0]
+        if not isinstance(folded, SSAValue):
+            new = constant(folded, result.type, op.location)
+            block.insert_op_before(new, op)
+            folded = new.results[0]
+        self.replace_uses(result, folded)
+        self.discard(op)
+
+    def replace_uses(self, value: SSAValue, by: SSAValue) -> None:
+        """Lets all users of `value` use `by`."""
+        self.changed = self.changed or (value is not by and value.first_use is not None)
+        replace_uses(value, by)
+
+    def discard(self, op: Operation) -> None:
+        """Takes an op out of its block for good."""
+        self.changed = True
+        discard(op)
 
 
 # ---------------------------------------------------------------- scalars
@@ -207,60 +218,60 @@ _FOLDERS: dict[type[Operation], Callable[[Operation], Folded]] = {
 # ---------------------------------------------------------------- control flow
 
 
-def _fold_check(op: Operation, block: Block) -> Operation | None:
+def _fold_check(op: Operation, block: Block, folding: _Folding) -> Operation | None:
     """A check that is known to hold goes."""
     following = op.next_op
     if constant_integer(op.operands[0]) == 1:
-        discard(op)
+        folding.discard(op)
     return following
 
 
-def _fold_if(op: Operation, block: Block) -> Operation | None:
+def _fold_if(op: Operation, block: Block, folding: _Folding) -> Operation | None:
     assert isinstance(op, scf.IfOp)
     condition = constant_integer(op.cond)
     if condition is not None:
         region = op.true_region if condition else op.false_region
         if not region.blocks:
             following = op.next_op
-            discard(op)
+            folding.discard(op)
             return following
-        return _inline(op, block, region.block, ())
+        return _inline(op, block, folding, region.block, ())
     for region in op.regions:
         for nested in region.blocks:
-            _fold_block(nested)
+            folding.block(nested)
     if op.results:
         then, otherwise = op.true_region.block.last_op, op.false_region.block.last_op
         assert then is not None and otherwise is not None
         for result, one, other in zip(op.results, then.operands, otherwise.operands, strict=True):
             if one is other:
-                replace_uses(result, one)
+                folding.replace_uses(result, one)
     return op.next_op
 
 
-def _fold_for(op: Operation, block: Block) -> Operation | None:
+def _fold_for(op: Operation, block: Block, folding: _Folding) -> Operation | None:
     assert isinstance(op, scf.ForOp)
     lower, upper, step = constant_integer(op.lb), constant_integer(op.ub), constant_integer(op.step)
     if lower is not None and upper is not None:
         if lower >= upper:
             following = op.next_op
             for result, initial in zip(op.results, op.iter_args, strict=True):
-                replace_uses(result, initial)
-            discard(op)
+                folding.replace_uses(result, initial)
+            folding.discard(op)
             return following
         if step is not None and 0 < upper - lower <= step:
-            return _inline(op, block, op.body.block, (op.lb, *op.iter_args))
+            return _inline(op, block, folding, op.body.block, (op.lb, *op.iter_args))
     body = op.body.block
     end = body.last_op
     assert end is not None
     for result, argument, initial, passed in zip(op.results, body.args[1:], op.iter_args, end.operands, strict=True):
         if passed is argument or passed is initial:
-            replace_uses(argument, initial)
-            replace_uses(result, initial)
-    _fold_block(body)
+            folding.replace_uses(argument, initial)
+            folding.replace_uses(result, initial)
+    folding.block(body)
     return op.next_op
 
 
-def _fold_while(op: Operation, block: Block) -> Operation | None:
+def _fold_while(op: Operation, block: Block, folding: _Folding) -> Operation | None:
     assert isinstance(op, scf.WhileOp)
     before, after = op.before_region.block, op.after_region.block
     condition, end = before.last_op, after.last_op
@@ -271,13 +282,13 @@ def _fold_while(op: Operation, block: Block) -> Operation | None:
             next_value is after.args[i] and passed[i] is argument for i in range(len(passed))
         )
         if unchanged:
-            replace_uses(argument, initial)
+            folding.replace_uses(argument, initial)
     for result, argument, value in zip(op.results, after.args, condition.args, strict=True):
         if not _is_defined_in(value, before):
-            replace_uses(argument, value)
-            replace_uses(result, value)
-    _fold_block(before)
-    _fold_block(after)
+            folding.replace_uses(argument, value)
+            folding.replace_uses(result, value)
+    folding.block(before)
+    folding.block(after)
     return op.next_op
 
 
@@ -286,10 +297,12 @@ def _is_defined_in(value: SSAValue, block: Block) -> bool:
     return owner is block if isinstance(owner, Block) else owner.parent is block
 
 
-def _inline(op: Operation, block: Block, body: Block, arguments: tuple[SSAValue, ...]) -> Operation | None:
+def _inline(
+    op: Operation, block: Block, folding: _Folding, body: Block, arguments: tuple[SSAValue, ...]
+) -> Operation | None:
     """Puts the ops of `body` in the place of `op`; returns the first of them, to go on with."""
     for argument, value in zip(body.args, arguments, strict=True):
-        replace_uses(argument, value)
+        folding.replace_uses(argument, value)
     end = body.last_op
     assert end is not None
     results = tuple(end.operands)
@@ -302,12 +315,12 @@ def _inline(op: Operation, block: Block, body: Block, arguments: tuple[SSAValue,
         first = first or inner
     following = op.next_op
     for result, value in zip(op.results, results, strict=True):
-        replace_uses(result, value)
-    discard(op)
+        folding.replace_uses(result, value)
+    folding.discard(op)
     return first if first is not None else following
 
 
-_CONTROL: dict[type[Operation], Callable[[Operation, Block], Operation | None]] = {
+_CONTROL: dict[type[Operation], Callable[[Operation, Block, _Folding], Operation | None]] = {
     scf.IfOp: _fold_if,
     scf.ForOp: _fold_for,
     scf.WhileOp: _fold_while,

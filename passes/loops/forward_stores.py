@@ -9,32 +9,27 @@ store to a buffer only.
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import func, scf
 from xdsl.ir import Block, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.library.records import record
-from ulam.passes.loops.effects import UNKNOWN, Root, functions, root, written_roots, written_roots_within
-from ulam.passes.loops.unit_modules import named_function
+from ulam.passes.loops.effects import UNKNOWN, Root, root, written_roots, written_roots_within
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.running import TellingPass
 
 
 @record(frozen=True)
-class ForwardStores(TellingPass):
+class ForwardStores(FunctionPass):
     """Takes what was stored at constant indices for what is loaded, in all functions or in the one that is named."""
 
     name = "forward-stores"
 
-    function: str = ""
-
-    def changes(self, module: ModuleOp) -> bool:
+    def changes_function(self, function: func.FuncOp) -> bool:
         forwarding = _Forwarding()
-        for function in functions(named_function(module, self.function, self.name)):
-            for block in function.body.blocks:
-                forwarding.block(block, {})
+        for block in function.body.blocks:
+            forwarding.block(block, {})
         return forwarding.changed
 
 

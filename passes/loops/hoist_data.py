@@ -24,6 +24,7 @@ from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.rewriting import cloned
+from ulam.passes.settled import ENTRIES
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _OF_REVERSE = (ad.AccumulateOp, ad.PushOp, ad.KeepOp)
@@ -43,6 +44,7 @@ class HoistData(ModulePass):
     """Moves what depends on data alone from `evaluate` to `bind`."""
 
     name = "hoist-data"
+    changes_only = ENTRIES
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         set_slots(op, hoist_data(evaluate_of(op, self.name), slots_of(op)))

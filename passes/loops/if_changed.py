@@ -13,6 +13,7 @@ from ulam.library.records import record
 from ulam.passes.nested import nested_passes, run_nested
 from ulam.passes.pipelines import PipelineError
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import BY_STEPS
 
 
 @record(frozen=True)
@@ -20,6 +21,7 @@ class IfChanged(TellingPass):
     """Runs the pipeline `passes`; then the pipeline `then`, if one of them changed something."""
 
     name = "if-changed"
+    changes_only = BY_STEPS
 
     passes: str
     then: str

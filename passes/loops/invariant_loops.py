@@ -36,12 +36,14 @@ from ulam.passes.loops.effects import (
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 
 class InvariantLoops(TellingPass):
     """Moves loops that compute the same in each iteration of loops of `evaluate` in front of these."""
 
     name = "invariant-loops"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         ops = list(ops_within(evaluate_of(module, self.name)))

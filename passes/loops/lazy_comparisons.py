@@ -16,6 +16,7 @@ from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 _COMPARES = (
     arith.ConstantOp, arith.CmpfOp, arith.CmpiOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.SelectOp,
@@ -29,6 +30,7 @@ class LazyComparisons(TellingPass):
     """Makes selections of branches in `evaluate` that choose truth values."""
 
     name = "lazy-comparisons"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         branches = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.IfOp]

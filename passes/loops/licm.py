@@ -14,11 +14,9 @@ earlier than the program has them (see `checks`).
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, i1
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
@@ -28,14 +26,13 @@ from ulam.passes.loops.effects import (
     Effect,
     Root,
     effect_within,
-    functions,
     is_speculatable,
     may_overlap,
     root,
     viewed,
     written_roots,
 )
-from ulam.passes.loops.unit_modules import named_function
+from ulam.passes.loops.function_passes import FunctionPass
 
 _LOOPS = (scf.ForOp, scf.WhileOp)
 _SLACK = 8
@@ -43,74 +40,102 @@ _SLACK = 8
 
 
 @record(frozen=True)
-class Licm(ModulePass):
+class Licm(FunctionPass):
     """Moves loop-invariant ops out of loops, of all functions or of the one that is named.
 
     `guarded`: those that may fail, too, under the condition that the loop runs.
     """
 
     name = "licm"
+    settles = True
 
     guarded: bool = False
-    function: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(named_function(op, self.function, self.name), self.guarded)
-
-
-def run_on(op: Operation, guarded: bool = False) -> None:
-    """Moves invariant ops out of the loops of every function at or below `op`."""
-    for function in functions(op):
+    def changes_function(self, function: func.FuncOp) -> bool:
+        motion = _Motion(self.guarded)
         for block in function.body.blocks:
-            _visit(block, guarded)
+            motion.visit(block)
+        return motion.changed
 
 
-def _visit(block: Block, guarded: bool) -> tuple[set[Root], bool]:
-    """Treats the loops in `block`, inner ones first; which buffers it may write, and whether it sets bound slots."""
-    written: set[Root] = set()
-    binds = False
-    op = block.first_op
-    while op is not None:
-        inside = written_roots(op)
-        binds_inside = type(op) is rt.SetBoundOp
-        for region in op.regions:
-            for nested in region.blocks:
-                roots, binds_nested = _visit(nested, guarded)
-                inside |= roots
-                binds_inside = binds_inside or binds_nested
-        if isinstance(op, _LOOPS):
-            _hoist(op, inside, binds_inside)
-            if guarded and isinstance(op, scf.ForOp):
-                _hoist_guarded(op, inside, binds_inside)
-        written |= inside
-        binds = binds or binds_inside
-        op = op.next_op
-    return written, binds
+class _Motion:
+    """The walk through a function."""
 
+    def __init__(self, guarded: bool) -> None:
+        self._guarded = guarded
+        self.changed = False
 
-def _hoist(loop: scf.ForOp | scf.WhileOp, written: set[Root], binds: bool) -> None:
-    if isinstance(loop, scf.ForOp):
-        _hoist_from(loop.body.block, loop, written, binds, surely_runs=_has_iteration(loop))
-    else:
-        _hoist_from(loop.before_region.block, loop, written, binds, surely_runs=True)
-        _hoist_from(loop.after_region.block, loop, written, binds, surely_runs=False)
+    def visit(self, block: Block) -> tuple[set[Root], bool]:
+        """Treats the loops in `block`, inner ones first; which buffers it may write, and whether it sets slots."""
+        written: set[Root] = set()
+        binds = False
+        op = block.first_op
+        while op is not None:
+            inside = written_roots(op)
+            binds_inside = type(op) is rt.SetBoundOp
+            for region in op.regions:
+                for nested in region.blocks:
+                    roots, binds_nested = self.visit(nested)
+                    inside |= roots
+                    binds_inside = binds_inside or binds_nested
+            if isinstance(op, _LOOPS):
+                self._hoist(op, inside, binds_inside)
+                if self._guarded and isinstance(op, scf.ForOp):
+                    self._hoist_guarded(op, inside, binds_inside)
+            written |= inside
+            binds = binds or binds_inside
+            op = op.next_op
+        return written, binds
 
-
-def _hoist_from(block: Block, loop: Operation, written: set[Root], binds: bool, *, surely_runs: bool) -> None:
-    """Moves the invariant ops of `block` in front of `loop`."""
-    variant: set[SSAValue] = set(block.args)
-    outer = loop.parent
-    assert outer is not None
-    op = block.first_op
-    while op is not None:
-        following = op.next_op
-        if variant.isdisjoint(op.operands) and _may_move(op, written, binds, surely_runs):
-            op.detach()
-            outer.insert_op_before(op, loop)
+    def _hoist(self, loop: scf.ForOp | scf.WhileOp, written: set[Root], binds: bool) -> None:
+        if isinstance(loop, scf.ForOp):
+            self._hoist_from(loop.body.block, loop, written, binds, surely_runs=_has_iteration(loop))
         else:
-            variant.update(op.results)
-            surely_runs = surely_runs and not effect_within(op) & (Effect.LEAVE | Effect.ORDERED)
-        op = following
+            self._hoist_from(loop.before_region.block, loop, written, binds, surely_runs=True)
+            self._hoist_from(loop.after_region.block, loop, written, binds, surely_runs=False)
+
+    def _hoist_from(self, block: Block, loop: Operation, written: set[Root], binds: bool, *, surely_runs: bool) -> None:
+        """Moves the invariant ops of `block` in front of `loop`."""
+        variant: set[SSAValue] = set(block.args)
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            if variant.isdisjoint(op.operands) and _may_move(op, written, binds, surely_runs):
+                self._move(op, loop)
+            else:
+                variant.update(op.results)
+                surely_runs = surely_runs and not effect_within(op) & (Effect.LEAVE | Effect.ORDERED)
+            op = following
+
+    def _move(self, op: Operation, loop: Operation) -> None:
+        self.changed = True
+        op.detach()
+        _before(loop, op)
+
+    def _hoist_guarded(self, loop: scf.ForOp, written: set[Root], binds: bool) -> None:
+        """Moves invariant checks, and loads of arena memory behind them, in front of a loop that may not run."""
+        if effect_within(loop) & Effect.ORDERED and any(_is_ordered(op) for op in ops_within(loop)):
+            return
+        guard = _Guard(loop)
+        variant: set[SSAValue] = set(loop.body.block.args)
+        op = loop.body.block.first_op
+        while op is not None:
+            following = op.next_op
+            if not variant.isdisjoint(op.operands):
+                variant.update(op.results)
+            elif isinstance(op, rt.CheckOp):
+                self._move(op, loop)
+                op.operands[0] = guard.or_empty(op)
+            elif isinstance(op, rt.LoadOp) and _is_arena(op.buffer) and not _is_written(op.buffer, written):
+                self._move(op, loop)
+                if not guard.known:
+                    op.operands[1] = guard.or_first(op)
+                    rt.AheadAttr().put(op)
+            elif _may_move(op, written, binds, False):
+                self._move(op, loop)
+            else:
+                variant.update(op.results)
+            op = following
 
 
 def _may_move(op: Operation, written: set[Root], binds: bool, surely_runs: bool) -> bool:
@@ -125,40 +150,6 @@ def _has_iteration(loop: scf.ForOp) -> bool:
     """Whether the bounds are constants that give at least one iteration."""
     lower, upper = constant_integer(loop.lb), constant_integer(loop.ub)
     return lower is not None and upper is not None and lower < upper
-
-
-# ---------------------------------------------------------------- guarded
-
-
-def _hoist_guarded(loop: scf.ForOp, written: set[Root], binds: bool) -> None:
-    """Moves invariant checks, and loads of arena memory behind them, in front of a loop that may have no iteration."""
-    if effect_within(loop) & Effect.ORDERED and any(_is_ordered(op) for op in ops_within(loop)):
-        return
-    guard = _Guard(loop)
-    variant: set[SSAValue] = set(loop.body.block.args)
-    outer = loop.parent
-    assert outer is not None
-    op = loop.body.block.first_op
-    while op is not None:
-        following = op.next_op
-        if not variant.isdisjoint(op.operands):
-            variant.update(op.results)
-        elif isinstance(op, rt.CheckOp):
-            op.detach()
-            outer.insert_op_before(op, loop)
-            op.operands[0] = guard.or_empty(op)
-        elif isinstance(op, rt.LoadOp) and _is_arena(op.buffer) and not _is_written(op.buffer, written):
-            op.detach()
-            outer.insert_op_before(op, loop)
-            if not guard.known:
-                op.operands[1] = guard.or_first(op)
-                rt.AheadAttr().put(op)
-        elif _may_move(op, written, binds, False):
-            op.detach()
-            outer.insert_op_before(op, loop)
-        else:
-            variant.update(op.results)
-        op = following
 
 
 class _Guard:

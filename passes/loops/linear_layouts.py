@@ -39,6 +39,7 @@ from ulam.passes.loops.sum_chains import chain_of
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 _INFINITE = float("inf")
 
@@ -48,6 +49,7 @@ class LinearLayouts(TellingPass):
     """Reduces the rows of normal linear models when data are bound; `early`: tells what was done alone."""
 
     name = "linear-layouts"
+    changes_only = ENTRIES
 
     early: bool = False
 

@@ -41,6 +41,7 @@ from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.settled import ENTRIES
 
 
 @record(frozen=True)
@@ -48,6 +49,7 @@ class LogsOfTransforms(ModulePass):
     """Writes logarithms of exponentials and of probabilities without a logarithm of their values."""
 
     name = "logs-of-transforms"
+    changes_only = ENTRIES
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         run_on(evaluate_of(op, self.name))

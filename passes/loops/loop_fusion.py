@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import field
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -43,10 +43,9 @@ from ulam.passes.loops.effects import (
     root,
     written_roots,
 )
+from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.tables import is_costly_function
-from ulam.passes.loops.unit_modules import named_function
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.running import TellingPass
 
 _REACH = 400
 """So many ops behind a loop its partner is looked for."""
@@ -57,17 +56,15 @@ _ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 
 
 @record(frozen=True)
-class LoopFusion(TellingPass):
+class LoopFusion(FunctionPass):
     """Fuses loops, of all functions or of the one that is named."""
 
     name = "loop-fusion"
 
     before_reverse_mode: bool = False
     reassociate: bool = False
-    function: str = ""
 
-    def changes(self, module: ModuleOp) -> bool:
-        function = named_function(module, self.function, self.name)
+    def changes_function(self, function: func.FuncOp) -> bool:
         return run_on(function, self.before_reverse_mode, self.reassociate)
 
 

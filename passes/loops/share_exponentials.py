@@ -22,6 +22,7 @@ from ulam.library.records import record
 from ulam.passes.loops.exponentials import Groups, SharedExponentials, distance, shares
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
+from ulam.passes.settled import ENTRIES
 
 
 @record(frozen=True)
@@ -29,6 +30,7 @@ class ShareExponentials(ModulePass):
     """Computes one exponential and one logarithm for all functions of `evaluate` that are made of the same."""
 
     name = "share-exponentials"
+    changes_only = ENTRIES
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         run_on(evaluate_of(op, self.name))

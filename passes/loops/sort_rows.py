@@ -35,6 +35,7 @@ from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 MOST_KEYS = 8
 REASONS = ("too few rows add to the same elements", NEEDLESS)
@@ -45,6 +46,7 @@ class SortRows(TellingPass):
     """Puts rows that add to the same elements side by side when data are bound."""
 
     name = "sort-rows"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         bind = bind_of(module)

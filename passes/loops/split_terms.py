@@ -34,6 +34,7 @@ from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 _SUMS = (arith.AddiOp, arith.SubiOp)
 _QUICK = frozenset(("exp", "expm1", "log", "log1p", "log1m", "inv_logit", "tanh"))
@@ -44,6 +45,7 @@ class SplitTerms(TellingPass):
     """Gives terms that few columns of ints decide loops of their own."""
 
     name = "split-terms"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         bind, top = bind_of(module), evaluate_of(module, self.name).body.block

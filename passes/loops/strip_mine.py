@@ -43,6 +43,7 @@ from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 
 @record(frozen=True)
@@ -50,6 +51,7 @@ class StripMine(TellingPass):
     """Runs rows of nests of loops in `evaluate` side by side, where inner loops are too short to be widened."""
 
     name = "strip-mine"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         evaluate = evaluate_of(module, self.name)

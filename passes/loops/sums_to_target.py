@@ -25,6 +25,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 _ROUNDS = 4
 """How often branches and loops are looked at anew: each may show more of the other."""
@@ -35,6 +36,7 @@ class SumsToTarget(TellingPass):
     """Adds to the target what loops and branches of `evaluate` compute for it alone."""
 
     name = "sums-to-target"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         return run_on(evaluate_of(module, self.name))

@@ -20,6 +20,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 
 @record(frozen=True)
@@ -30,6 +31,7 @@ class TabulateData(TellingPass):
     """
 
     name = "tabulate-data"
+    changes_only = ENTRIES
 
     divisions: bool = False
 

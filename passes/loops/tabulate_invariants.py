@@ -36,6 +36,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 
 @record(frozen=True)
@@ -45,6 +46,7 @@ class TabulateInvariants(TellingPass):
     """
 
     name = "tabulate-invariants"
+    changes_only = ENTRIES
 
     branches: bool = False
 

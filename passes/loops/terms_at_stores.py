@@ -28,6 +28,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 _TERMS = (ad.TargetAddOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.ConstantOp)
 """What terms may be computed with: all are NaN where the element is."""
@@ -37,6 +38,7 @@ class TermsAtStores(TellingPass):
     """Adds to the target where elements are stored, instead of in a loop over them."""
 
     name = "terms-at-stores"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         return run_on(evaluate_of(module, self.name), bound_ints(module))

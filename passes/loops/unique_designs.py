@@ -39,12 +39,14 @@ from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import replace_uses
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 
 class UniqueDesigns(TellingPass):
     """Lets loops that hand on what they compute of rows of data run over rows that differ, with weights."""
 
     name = "unique-designs"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         evaluate = evaluate_of(module, self.name)

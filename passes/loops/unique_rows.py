@@ -41,6 +41,7 @@ from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slot
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard, replace_uses
 from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
 
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _FEW = 64
@@ -54,6 +55,7 @@ class UniqueRows(TellingPass):
     """Lets loops over rows of data in `evaluate` run over those that differ, with weights."""
 
     name = "unique-rows"
+    changes_only = ENTRIES
 
     def changes(self, module: ModuleOp) -> bool:
         if must_be_precise(module):

@@ -35,7 +35,7 @@ def fold_op(cls: type[Operation], type_: Attribute, *arguments: float | None, **
     properties.pop("operand_type", None)
     op = cls.create(operands=operands, result_types=(type_,), properties=properties)
     block.add_ops((op, func.ReturnOp(op.results[0])))
-    fold.run_on(ModuleOp([function]))
+    fold.Fold().changes(ModuleOp([function]))
     end = block.last_op
     assert end is not None
     result = end.operands[0]

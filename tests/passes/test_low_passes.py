@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,25 +9,18 @@ from low_interpreter import Interpreter, Left, bits
 from low_programs import build
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from ulam.dialects import ad
 from ulam.passes import verify_dominance
 from ulam.passes.loops import cse, dce, fold, licm, thread_target
+from ulam.passes.loops.function_passes import FunctionPass
 
-PASSES: dict[str, tuple[Callable[[Operation], None], ...]] = {
-    "fold": (fold.run_on,),
-    "cse": (cse.run_on,),
-    "licm": (licm.run_on,),
-    "dce": (dce.run_on,),
-    "all": (
-        fold.run_on,
-        cse.run_on,
-        licm.run_on,
-        fold.run_on,
-        cse.run_on,
-        dce.run_on,
-    ),
+PASSES: dict[str, tuple[FunctionPass, ...]] = {
+    "fold": (fold.Fold(),),
+    "cse": (cse.Cse(),),
+    "licm": (licm.Licm(),),
+    "dce": (dce.Dce(),),
+    "all": (fold.Fold(), cse.Cse(), licm.Licm(), fold.Fold(), cse.Cse(), dce.Dce()),
 }
 
 
@@ -60,8 +52,8 @@ def test_results_stay_the_same(name: str) -> None:
         entry = seed % 2 == 0
         module = build(seed, entry=entry)
         expected = run(module), run(module, shared=not entry)
-        for run_on in PASSES[name]:
-            run_on(module)
+        for step in PASSES[name]:
+            step.changes(module)
             module.verify()
             verify_dominance.run_on(module)
         assert (run(module), run(module, shared=not entry)) == expected, f"seed {seed}"
@@ -85,8 +77,8 @@ def test_passes_find_something() -> None:
         for name, passes in PASSES.items():
             module = build(seed)
             sizes[name][0] += sum(1 for _ in module.walk())
-            for run_on in passes:
-                run_on(module)
+            for step in passes:
+                step.changes(module)
             sizes[name][1] += sum(1 for _ in module.walk())
     assert sizes["licm"][0] == sizes["licm"][1]
     for name in ("fold", "cse", "dce"):

@@ -182,7 +182,7 @@ def folded(case: Case, operands: Sequence[Known]) -> Known | None:
     block = function.body.block
     values = [put(block, constant(value, case.operand)) for value in operands]
     block.add_op(func.ReturnOp(put(block, case.op(values))))
-    fold.run_on(function)
+    fold.Fold().changes_function(function)
     end = block.last_op
     assert end is not None
     return known_constant(end.operands[0])
