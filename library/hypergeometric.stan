@@ -66,13 +66,13 @@ real hypergeometric_at_minus_1(array[] real a, array[] real b, real z) {
 
 array[] real all_greater_by_1(array[] real x) { return to_array_1d(to_vector(x) + 1); }
 
-/* From where on terms go as their asymptotic series. */
+/* From where on terms go as their asymptotic series; with parameters that are larger they have long been small by then. */
 int hypergeometric_first_terms(array[] real a, array[] real b) {
   real largest = 10;
   for (i in 1:size(a)) largest = fmax(largest, abs(a[i]));
   for (i in 1:size(b)) largest = fmax(largest, abs(b[i]));
   int n = 0;
-  while (n < 2 * largest) n += 1;
+  while (n < 2 * largest && n < 40000) n += 1;
   return n;
 }
 
@@ -86,7 +86,7 @@ real hypergeometric_extrapolated(array[] real a, array[] real b) {
   int k = 0;
   int end = first;
   for (j in 1:(doublings + 1)) {
-    while (k < end) {
+    while (k < end && (k < first || abs(term) > 1e-20 * abs(total))) {
       total += term;
       term /= k + 1;
       for (i in 1:size(a)) term *= a[i] + k;

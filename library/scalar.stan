@@ -99,9 +99,26 @@ real beta(real a, real b) {
 }
 
 /* log of the multivariate gamma function: by its terms, or if they are many by their integral, where all arguments of
- * gamma are positive. */
+ * gamma are positive, and by the reflection formula where they are not. */
 real lmgamma(int n, real x) {
-  return n > 1000 && x > 0.5 * (n - 1.0) ? lmgamma_of_many(n, x) : lmgamma_by_terms(n, x);
+  return n <= 1000 ? lmgamma_by_terms(n, x) : x > 0.5 * (n - 1.0) ? lmgamma_of_many(n, x) : lmgamma_reflected(n, x);
+}
+
+real lmgamma_of_positive(int n, real x) { return n > 1000 ? lmgamma_of_many(n, x) : lmgamma_by_terms(n, x); }
+
+/* The last `below` arguments y of gamma are not positive: Gamma(y) Gamma(1 - y) = pi / sin(pi y). Their sines have, but
+ * for signs, two values. */
+real lmgamma_reflected(int n, real x) {
+  int above = 0;
+  if (x > 0) above = to_int(ceil(2 * value_of(x)));
+  int below = n - above;
+  real y = x - 0.5 * above;
+  real last = 1 - y + 0.5 * (below - 1.0);
+  real turn = y - floor(value_of(y));
+  real sines = ((below + 1) %/% 2) * log(abs(sin(pi() * turn)));
+  if (below > 1) sines += (below %/% 2) * log(abs(cos(pi() * turn)));
+  real pis = 0.25 * (n * (n - 1.0) - above * (above - 1.0) + below * (below - 1.0)) + below;
+  return pis * log_pi() - sines + lmgamma_of_positive(above, x) - lmgamma_of_positive(below, last);
 }
 
 real lmgamma_by_terms(int n, real x) {
