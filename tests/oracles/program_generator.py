@@ -162,6 +162,12 @@ _TARGETS = (
     "for (<new> in 1:items) bit[<new>] ~ bernoulli_logit(<real> + (<vector>)[grp[<new>]] * dose[<new>]);", "for (<new> in 1:items) target += 0.1 * sin(own[far[<new>]] * <real> + bit[<new>]);",
     "for (<new> in 1:items) { real mu = 0; for (<newer> in 1:3) mu += won[<new>, <newer>] ? log(<unit>) : <real>; target += 0.1 * log_sum_exp(mu, <real>); }",
     "for (<new> in 1:items) for (<newer> in 1:3) won[<new>, <newer>] ~ bernoulli_logit(<real> + 0.5 * dose[<new>]);", "for (<new> in 2:items) target += 0.1 * tanh(<real> * dose[<new> - 1] - dose[<new>]);",
+    # ternaries and chains of different distributions, and weights
+    "for (<new> in 1:items) target += bit[<new>] == 1 ? normal_lpdf(dose[<new>] | <real>, <positive>) : logistic_lccdf(dose[<new>] | <real>, <positive>);",
+    "for (<new> in 1:items) target += 0.2 * (grp[<new>] == 1 ? cauchy_lpdf(own[<new>] | <real>, <positive>) : grp[<new>] == 2 ? lognormal_lpdf(1 + own[<new>] | <real>, <positive>) : normal_lcdf(dose[<new>] | <real>, <positive>));",
+    "for (<new> in 1:items) { if (grp[<new>] == 1) dose[<new>] ~ normal((<vector>)[grp[<new>]], <positive>); else if (bit[<new>] == 1) target += student_t_lpdf(dose[<new>] | 3, <real>, <positive>); else bit[<new>] ~ bernoulli_logit(<real>); }",
+    "for (<new> in 1:items) target += own[<new>] * normal_lpdf(dose[<new>] | <real> + <real> * dose[<new>], <positive>) * 0.05;",
+    "for (<new> in 1:items) target += (dose[<new>] > 0.2 ? exponential_lpdf(own[<new>] | <positive>) : <real>) + (bit[<new>] ? poisson_log_lpmf(grp[<new>] | <unit>) : 0.0);",
     "for (<new> in 1:N) x[<new>] ~ normal(<real> + <real> * x[<new>], <positive>);", "for (<new> in 1:N) target += normal_lpdf(x[<new>] | (<vector?>)[idx[<new>]], <positive>);",
     "for (<new> in 1:N) target += normal_lupdf((<vector>)[<new>] | <real>, <positive>);", "for (<new> in 1:3) { real mu = <real> * x[<new>]; mu += sin(<real>); x[<new>] ~ normal(mu, <positive>); }",
     "target += student_t_lpdf(x | 4, <vector>, <positive>);", "x ~ cauchy(<vector>, <positive>);", "<positive> ~ gamma(2, <positive>);", "<unit> ~ beta(2, <positive>);",
