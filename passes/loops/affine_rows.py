@@ -34,6 +34,8 @@ from ulam.passes.loops.filled_buffers import (
 
 MOST_TERMS = 200
 """Of one value: what is longer is left alone."""
+MOST_FACTORS = 200
+"""Of one term, the same."""
 
 
 @record(frozen=True)
@@ -80,6 +82,9 @@ class Nest:
     fills: dict[scf.ForOp, MeansAhead] = field(default_factory=dict[scf.ForOp, "MeansAhead"])
     """Nests ahead of this one whose only purpose is to fill buffers that it reads."""
     _facts: dict[SSAValue, _Facts | None] = field(default_factory=dict[SSAValue, "_Facts | None"])
+    _terms: dict[SSAValue, Terms | None] = field(default_factory=dict[SSAValue, "Terms | None"])
+    _fillers: dict[tuple[SSAValue, ...], Nest] = field(default_factory=dict[tuple[SSAValue, ...], "Nest"])
+    """Nests that fill buffers, by their rows: what is read from one of them several times is looked at once."""
     _written: set[object] | None = None
 
     # ------------------------------------------------------------ what values are
@@ -163,10 +168,12 @@ class Nest:
 
     def terms(self, value: SSAValue) -> Terms | None:
         """A real of a row as a sum of terms; None if it is not linear, or too long."""
-        found = self._terms(value)
-        return found if found is None or len(found) <= MOST_TERMS else None
+        if value not in self._terms:
+            found = self._terms_of(value)
+            self._terms[value] = found if found is None or len(found) <= MOST_TERMS else None
+        return self._terms[value]
 
-    def _terms(self, value: SSAValue) -> Terms | None:
+    def _terms_of(self, value: SSAValue) -> Terms | None:
         facts = self.facts(value)
         if facts is not None:
             if not facts.varied:
@@ -177,13 +184,13 @@ class Nest:
         if not isinstance(op, Operation):
             return None
         if isinstance(op, rt.MathOp) and op.function.data == "fma":
-            return _sum(self._product(op.arguments[0], op.arguments[1]), self._terms(op.arguments[2]))
+            return _sum(self._product(op.arguments[0], op.arguments[1]), self.terms(op.arguments[2]))
         if isinstance(op, arith.AddfOp):
-            return _sum(self._terms(op.lhs), self._terms(op.rhs))
+            return _sum(self.terms(op.lhs), self.terms(op.rhs))
         if isinstance(op, arith.SubfOp):
-            return _sum(self._terms(op.lhs), _negated(self._terms(op.rhs)))
+            return _sum(self.terms(op.lhs), _negated(self.terms(op.rhs)))
         if isinstance(op, arith.NegfOp):
-            return _negated(self._terms(op.operand))
+            return _negated(self.terms(op.operand))
         if isinstance(op, arith.MulfOp):
             return self._product(op.lhs, op.rhs)
         if isinstance(op, arith.DivfOp):
@@ -199,7 +206,7 @@ class Nest:
         return is_inside(value, self.outer) and isinstance(value.owner, (arith.AddfOp, arith.SubfOp))
 
     def _product(self, a: SSAValue, b: SSAValue) -> Terms | None:
-        first, second = self._terms(a), self._terms(b)
+        first, second = self.terms(a), self.terms(b)
         if first is None or second is None:
             return None
         if len(first) > 1:
@@ -212,7 +219,7 @@ class Nest:
     def _quotient(self, a: SSAValue, b: SSAValue) -> Terms | None:
         if not self.is_data(b):
             return None
-        found = self._terms(a)
+        found = self.terms(a)
         return None if found is None else [replace(term, divisors=(*term.divisors, b)) for term in found]
 
     def _loop_sum(self, loop: scf.ForOp, value: SSAValue) -> Terms | None:
@@ -222,7 +229,7 @@ class Nest:
         position = loop.results.index(value)
         body = loop.body.block
         steps = self._steps(terminator(body).operands[position], body.args[position + 1])
-        start = self._terms(loop.iter_args[position])
+        start = self.terms(loop.iter_args[position])
         if steps is None or start is None:
             return None
         return start + [replace(term, loops=(loop, *term.loops)) for term in steps]
@@ -233,15 +240,15 @@ class Nest:
             return []
         op = value.owner
         if isinstance(op, arith.SubfOp):
-            return _sum(self._steps(op.lhs, carried), _negated(self._terms(op.rhs)))
+            return _sum(self._steps(op.lhs, carried), _negated(self.terms(op.rhs)))
         if isinstance(op, rt.MathOp) and op.function.data == "fma":
             return _sum(self._product(op.arguments[0], op.arguments[1]), self._steps(op.arguments[2], carried))
         if not isinstance(op, arith.AddfOp):
             return None
         first = self._steps(op.lhs, carried)
         if first is not None:
-            return _sum(first, self._terms(op.rhs))
-        return _sum(self._terms(op.lhs), self._steps(op.rhs, carried))
+            return _sum(first, self.terms(op.rhs))
+        return _sum(self.terms(op.lhs), self._steps(op.rhs, carried))
 
     def _has_fixed_bounds(self, loop: scf.ForOp) -> bool:
         """Whether a loop inside of a row has the same iterations in all rows, as data say."""
@@ -292,7 +299,9 @@ class Nest:
             return None
         value = writer.operands[2] if added else writer.operands[0]
         outer, rows = (around[0], moved[:1]) if ahead else (self.outer, (*self.rows, variable))
-        inside = Nest(outer, rows, self.slices)
+        if rows not in self._fillers:
+            self._fillers[rows] = Nest(outer, rows, self.slices, _fillers=self._fillers)
+        inside = self._fillers[rows]
         if not all(inside._has_fixed_bounds(loop) for loop in around[:-1]):
             return None
         terms = inside.terms(value)
@@ -316,6 +325,8 @@ class MeansAhead:
 
 def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:
     if one.key is not None and other.key is not None and one.key is not other.key:
+        return None
+    if sum(len(term.data) + len(term.divisors) + len(term.leaf) for term in (one, other)) > MOST_FACTORS:
         return None
     if (one.loops and other.loops) or (one.moved and other.moved and one.moved != other.moved):
         return None
