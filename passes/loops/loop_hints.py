@@ -196,7 +196,7 @@ def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
     if yielded is argument:
         return True
     chain: dict[SSAValue, Operation | None] = {}
-    if not _sums_up(argument, yielded, chain):
+    if not _sums_up(argument, yielded, chain, {}):
         return False
     steps = set(chain.values())
     if len({type(op) for op in steps if isinstance(op, arith.AddfOp | arith.MulfOp)}) > 1:
@@ -206,32 +206,39 @@ def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
     )
 
 
-def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
+def _sums_up(
+    argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: dict[SSAValue, bool]
+) -> bool:
     """Whether `value` is `argument` plus or times something.
 
-    `chain`: the values on the way → the additions, multiplications and branches.
+    `chain`: the values on the way → the additions, multiplications and branches. `known`: what was found so far.
     """
-    found: Operation | None = None
-    if value is not argument:
-        op = value.owner
-        if isinstance(op, arith.AddfOp | arith.MulfOp) and may_reassociate(op):
-            if not any(_sums_up(argument, operand, chain) for operand in op.operands):
-                return False
-            found = op
-        elif isinstance(op, scf.IfOp):
-            position = op.results.index(value)
-            ends = [terminator(region.block) for region in op.regions if region.blocks]
-            if len(ends) < 2 or not all(_sums_up(argument, end.operands[position], chain) for end in ends):
-                return False
-            found = op
-        elif isinstance(op, scf.ForOp):  # which carries nothing but sums, see `_only_adds`
-            if not _sums_up(argument, op.iter_args[op.results.index(value)], chain):
-                return False
-            found = op
-        else:
-            return False
-    chain[value] = found
-    return True
+    if value not in known:
+        step = _step(argument, value, chain, known)
+        known[value] = step is not None or value is argument
+        if known[value]:
+            chain[value] = step
+    return known[value]
+
+
+def _step(
+    argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: dict[SSAValue, bool]
+) -> Operation | None:
+    """The addition, multiplication or branch that `value` is the result of, if it sums `argument` up."""
+    op = value.owner
+    if value is argument or not isinstance(op, Operation):
+        return None
+    if isinstance(op, arith.AddfOp | arith.MulfOp) and may_reassociate(op):
+        is_step = any(_sums_up(argument, operand, chain, known) for operand in op.operands)
+    elif isinstance(op, scf.IfOp):
+        position = op.results.index(value)
+        ends = [terminator(region.block) for region in op.regions if region.blocks]
+        is_step = len(ends) == 2 and all(_sums_up(argument, end.operands[position], chain, known) for end in ends)
+    elif isinstance(op, scf.ForOp):  # which carries nothing but sums, see `_only_adds`
+        is_step = _sums_up(argument, op.iter_args[op.results.index(value)], chain, known)
+    else:
+        is_step = False
+    return op if is_step else None
 
 
 def _is_short_sum(body: Block) -> bool:

@@ -463,25 +463,42 @@ def _is_taken_there(branch: scf.IfOp, result: SSAValue) -> bool:
 
 def sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
     """Whether `value` is `argument` and what was added; `chain`: the values on the way → the ops they are from."""
-    if value is argument:
-        chain[value] = None
-        return True
+    return _sums_up(argument, value, chain, {})
+
+
+_Known = dict[tuple[SSAValue, SSAValue], bool]
+"""Arguments, and values of which it was found whether they are sums of them."""
+
+
+def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: _Known) -> bool:
+    key = (argument, value)
+    if key not in known:
+        step = None if value is argument else _step(argument, value, chain, known)
+        known[key] = step is not None or value is argument
+        if known[key]:
+            chain[value] = step
+    return known[key]
+
+
+def _step(
+    argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: _Known
+) -> Operation | None:
+    """The op that `value` is the result of, if it adds something to `argument`."""
     op = value.owner
     if isinstance(op, scf.ForOp):
         k = op.results.index(value)
         body = op.body.block
-        inside, end = body.args[k + 1], terminator(body).operands[k]
-        if not sums_up(argument, op.iter_args[k], chain) or not sums_up(inside, end, chain):
-            return False
+        pairs = [(argument, op.iter_args[k]), (body.args[k + 1], terminator(body).operands[k])]
     elif isinstance(op, scf.IfOp):
         k = op.results.index(value)
-        ends = [terminator(region.block) for region in op.regions if region.blocks]
-        if len(ends) < 2 or not all(sums_up(argument, end.operands[k], chain) for end in ends):
-            return False
-    elif not _is_addition(op) or not any(sums_up(argument, operand, chain) for operand in op.operands):  # type: ignore[union-attr]
-        return False
-    chain[value] = op  # type: ignore[assignment]
-    return True
+        pairs = [(argument, terminator(region.block).operands[k]) for region in op.regions if region.blocks]
+        if len(pairs) < 2:
+            return None
+    elif isinstance(op, Operation) and _is_addition(op):
+        return op if any(_sums_up(argument, operand, chain, known) for operand in op.operands) else None
+    else:
+        return None
+    return op if all(_sums_up(first, last, chain, known) for first, last in pairs) else None
 
 
 def _is_product(value: SSAValue) -> bool:

@@ -174,7 +174,7 @@ def _is_flag(argument: SSAValue, value: SSAValue) -> bool:
     if isinstance(op, arith.OrIOp):
         one, other = op.operands
         return any(
-            _is_flag(argument, a) and isinstance(b.owner, arith.ExtUIOp) for a, b in ((one, other), (other, one))
+            isinstance(b.owner, arith.ExtUIOp) and _is_flag(argument, a) for a, b in ((one, other), (other, one))
         )
     if isinstance(op, scf.ForOp):
         k = op.results.index(value)

@@ -20,7 +20,8 @@ def test_level_3_is_level_0(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for size in (0.3, 1.0):
         point = rng.normal(0, size, models[0].param_unc_num())
-        first, second = (np.array([value, *slopes]) for value, slopes in (m.log_density_gradient(point) for m in models))
+        answers = [model.log_density_gradient(point) for model in models]
+        first, second = (np.array([value, *slopes]) for value, slopes in answers)
         np.testing.assert_array_equal(np.isfinite(first), np.isfinite(second), program)
         finite = np.isfinite(first)
         scale = max(1.0, float(np.abs(first[finite]).max(initial=0)))
