@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -21,14 +22,33 @@ def lines_executed(run: Callable[[], Any]) -> int:
         count += 1
         return in_frame
 
-    before, collects = sys.gettrace(), gc.isenabled()
+    with _observed(sys.settrace, sys.gettrace(), in_frame):
+        run()
+    return count
+
+
+def calls_made(run: Callable[[], Any]) -> int:
+    """How many functions of Python `run()` calls: a coarser measure, in a third of the time."""
+    count = 0
+
+    def at_event(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    with _observed(sys.setprofile, sys.getprofile(), at_event):
+        run()
+    return count
+
+
+@contextmanager
+def _observed(use: Callable[[Any], None], before: Any, observer: Callable[..., Any]) -> Iterator[None]:
+    collects = gc.isenabled()
     gc.collect()
     gc.disable()  # what others have left, some of it with finalizers in Python
-    sys.settrace(in_frame)
+    use(observer)
     try:
-        run()
+        yield
     finally:
-        sys.settrace(before)
+        use(before)
         if collects:
             gc.enable()
-    return count
