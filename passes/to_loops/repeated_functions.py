@@ -25,6 +25,9 @@ from ulam.passes.to_loops.values import Container, Value
 
 BUDGET = 800
 """Ops that the copies of a function may have in all, before they are lowered, those of what it calls included."""
+ENDLESS = 100_000
+"""Ops of all copies of a function from which it is one of its own at all levels, whatever it would gain in place: as
+many take minutes, and where each function calls the next one twice, there are soon more than can be written."""
 FEW = 2
 """So many copies are no reason for calls."""
 _BLOCKS = {
@@ -68,17 +71,20 @@ class RepeatedFunctions:
         self, function: stan.FuncOp, arguments: Sequence[Value], autodiff: Sequence[bool], unnormalized: bool
     ) -> bool:
         """Whether a call of a function of the program that is not recursive is to be one."""
-        if self._in_place or function.library is not None or function.model is not None:
-            return False
-        if self._binds and not any(autodiff):
-            return False
-        if not any(isinstance(argument, Container) for argument in arguments):  # may be in SIMD lanes of a loop
+        if function.library is not None or function.model is not None:
             return False
         name = function.sym_name.data
         places, size = self._places_of(name), self._sizes.of(name)
         if places <= FEW or size is None or places * size < BUDGET:
             return False
         told = f"{size} ops in {places} places, "
+        if places * size >= ENDLESS:
+            self._tell(function, told + f"more than {ENDLESS}: a function of its own", True)
+            return True
+        if self._in_place or (self._binds and not any(autodiff)):
+            return False
+        if not any(isinstance(argument, Container) for argument in arguments):  # may be in SIMD lanes of a loop
+            return False
         bits = tuple(map(bool, autodiff))
         if self._binds and self._has_work_on_data(function, bits, drops=body_drops_constants(function, unnormalized)):
             self._tell(function, told + "but some depend on data alone, and are computed when data are bound", False)

@@ -107,3 +107,22 @@ def test_what_is_not_differentiated_has_one_version_for_data_and_parameters(monk
     terms = " ".join(f"g += sum(predicted({design}, b, group, M, 0, 1));" for design in designs)
     compiled = model(f"{FUNCTIONS}{DATA}{PARAMETERS} transformed parameters {{ real g = 0; {terms} }}")
     assert called(compiled, "constrain") == {"user.predicted": 4}
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_functions_that_call_the_next_one_twice(level: int) -> None:
+    """Written in place, there would be 130,000 copies of the last one."""
+    depth = 17
+    functions = ["real f0(real x, int n) { return x * 1.5; }"]
+    functions += [
+        f"real f{k}(real x, int n) {{ return f{k - 1}(x, n) + f{k - 1}(x * 2, n); }}" for k in range(1, depth + 1)
+    ]
+    compiled = ulam.StanModel(
+        f"functions {{ {' '.join(functions)} }} data {{ real d; }} transformed data {{ real t = f{depth}(d, 1); }} "
+        f"parameters {{ real a; }} model {{ target += f{depth}(a, 1) - 2 * t; }}",
+        {"d": 0.5},
+        opt_level=level,
+    )
+    value, gradient = compiled.log_density_gradient(np.array([0.7]))
+    slope = 1.5 * 3.0**depth
+    np.testing.assert_allclose([value, *gradient], [-0.3 * slope, slope], rtol=1e-12)
