@@ -7,6 +7,7 @@ real log_modified_bessel_first_kind(real v, real z) {
   real order = v == -1 ? 1 : v; // I(-1, z) = I(1, z)
   return z == 0 ? (order == 0 ? 0 : order > 0 ? negative_infinity() : positive_infinity())
          : z == positive_infinity() ? z
+         : order == positive_infinity() ? negative_infinity()
          : order >= 1000 ? bessel_first_kind_log_uniform(order, z)
          : z > 50 + square(order) ? bessel_first_kind_log_asymptotic(order, z)
          : bessel_first_kind_log_series(order, z);

@@ -70,7 +70,7 @@ def test_pipelines_as_mlir_writes_them() -> None:
         ("cse{", "cannot read the pass pipeline"),
         ("fuse-loop", "did you mean 'fuse-loops'"),
         ("if-changed", "requires argument"),
-        ('if-changed{passes="dce" then="cse"}', "dce does not tell"),
+        ('if-changed{passes="reverse-mode" then="cse"}', "reverse-mode does not tell"),
         ('if-changed{passes="unroll-small" then="licn"}', "did you mean 'licm'"),
     ],
 )

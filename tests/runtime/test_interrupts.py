@@ -636,7 +636,7 @@ LEFT_ANYWHERE = re.compile(
     r"ulam_\w+|random_\w+|legacy_\w+|mem(cpy|move|set|cmp)|bcmp|c?(exp|log|sin|cos|tan|sqrt|pow|abs)f?|fabs|f(ma|max|min|mod)"
     r"|expm1|log1pf?|log(2|10)|exp(2|10)|cbrt|a(cos|sin|tan)h?|atan2|(sin|cos|tan)h|erfc?|[lt]gamma|lgamma_r|hypot|frexp|ldexp"
     r"|[jy]n|round|floor|ceil|trunc|rint|nearbyint|lround|logb|scalbn|copysign|_GLOBAL_OFFSET_TABLE_|__tls_get_addr"
-    r"|__(mul|div)dc3|c(real|imag|arg)|__cpu_(indicator_init|model|features2)"
+    r"|__(mul|div)dc3|__popcountdi2|c(real|imag|arg)|__cpu_(indicator_init|model|features2)"
 )
 """Functions that hold nothing, and take nothing: a signal may leave them."""
 
