@@ -32,6 +32,7 @@ from ulam.dialects.attributes import Number, number, units
 from ulam.dialects.buffers import NUMBER, BufferType, buffer_of, element, element_of
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 
@@ -52,7 +53,7 @@ class GradientOp(PlainOperation):
     assembly_format = "$function attr-dict"
 
     def __init__(self, function: str, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, properties={"function": SymbolRefAttr(function)}, location=location)
+        give_parts(self, properties={"function": SymbolRefAttr(function)}, location=location)
 
 
 @plain_operation
@@ -71,7 +72,7 @@ class HessianVectorOp(PlainOperation):
     assembly_format = "$function attr-dict"
 
     def __init__(self, function: str, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, properties={"function": SymbolRefAttr(function)}, location=location)
+        give_parts(self, properties={"function": SymbolRefAttr(function)}, location=location)
 
 
 @plain_operation
@@ -90,7 +91,7 @@ class IndependentOp(PlainOperation):
     assembly_format = "$buffer `,` $count attr-dict"
 
     def __init__(self, buffer: SSAValue, count: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(buffer, count), location=location)
+        give_parts(self, operands=(buffer, count), location=location)
 
 
 @plain_operation
@@ -110,7 +111,7 @@ class TargetAddOp(PlainOperation):
     assembly_format = "$value attr-dict"
 
     def __init__(self, value: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(value,), location=location)
+        give_parts(self, operands=(value,), location=location)
 
 
 @plain_operation
@@ -128,7 +129,7 @@ class TargetOp(PlainOperation):
     assembly_format = "attr-dict"
 
     def __init__(self, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, result_types=(f64,), location=location)
+        give_parts(self, result_types=(f64,), location=location)
 
 
 @plain_operation
@@ -150,7 +151,7 @@ class AccumulateOp(PlainOperation):
     def __init__(
         self, buffer: SSAValue, index: SSAValue, value: SSAValue, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=(buffer, index, value), location=location)
+        give_parts(self, operands=(buffer, index, value), location=location)
 
 
 @plain_operation
@@ -170,7 +171,7 @@ class TakeOp(PlainOperation):
     assembly_format = "$buffer `[` $index `]` attr-dict"
 
     def __init__(self, buffer: SSAValue, index: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(buffer, index), result_types=(f64,), location=location)
+        give_parts(self, operands=(buffer, index), result_types=(f64,), location=location)
 
 
 @plain_operation
@@ -193,7 +194,7 @@ class KeepOp(PlainOperation):
     def __init__(
         self, array: SSAValue, index: SSAValue, value: SSAValue, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=(array, index, value), location=location)
+        give_parts(self, operands=(array, index, value), location=location)
 
 
 @plain_operation
@@ -214,7 +215,7 @@ class KeptOp(PlainOperation):
     assembly_format = "$array `[` $index `]` attr-dict `:` type($res)"
 
     def __init__(self, array: SSAValue, index: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(array, index), result_types=(element_of(array),), location=location)
+        give_parts(self, operands=(array, index), result_types=(element_of(array),), location=location)
 
 
 @plain_operation
@@ -236,7 +237,7 @@ class PushOp(PlainOperation):
     assembly_format = "$previous (`,` $values^ `:` type($values))? attr-dict"
 
     def __init__(self, previous: SSAValue, values: Sequence[SSAValue], *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(previous, *values), result_types=(previous.type,), location=location)
+        give_parts(self, operands=(previous, *values), result_types=(previous.type,), location=location)
 
 
 @plain_operation
@@ -257,7 +258,7 @@ class PopOp(PlainOperation):
     def __init__(
         self, record: SSAValue, result_types: Sequence[Attribute], *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=(record,), result_types=result_types, location=location)
+        give_parts(self, operands=(record,), result_types=result_types, location=location)
 
 
 def _profile(region: Number, named: Number, gradient: bool, reverse: bool) -> dict[str, Attribute]:
@@ -296,7 +297,7 @@ class ProfileBeginOp(PlainOperation):
         reverse: bool = False,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, result_types=(i1,), properties=_profile(region, named, gradient, reverse), location=location
         )
 
@@ -329,7 +330,7 @@ class ProfileEndOp(PlainOperation):
         reverse: bool = False,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=(begin,), properties=_profile(region, named, gradient, reverse), location=location
         )
 
@@ -350,7 +351,7 @@ class ProfileEntriesOp(PlainOperation):
     assembly_format = "$kept `,` $others attr-dict"
 
     def __init__(self, kept: SSAValue, others: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(kept, others), location=location)
+        give_parts(self, operands=(kept, others), location=location)
 
 
 @plain_operation
@@ -368,7 +369,7 @@ class ProfileStepOp(PlainOperation):
     assembly_format = "(`failed` $failed^)? attr-dict"
 
     def __init__(self, *, failed: bool, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, properties={"failed": UnitAttr()} if failed else {}, location=location)
+        give_parts(self, properties={"failed": UnitAttr()} if failed else {}, location=location)
 
 
 @plain_attribute

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, SSAValue, TypeAttribute
 from xdsl.irdl import AnyAttr, ParamAttrConstraint, VarConstraint, eq
 from xdsl.utils.exceptions import VerifyException
 
-from ulam.dialects.plain_attribute import plain_attribute
+from ulam.dialects.plain_attribute import PlainAttribute, plain_attribute
 
 
 @plain_attribute
-class BufferType(ParametrizedAttribute, TypeAttribute):
+class BufferType(PlainAttribute, TypeAttribute):
     """`!rt.buf<f64>`: a pointer to elements of type f64, i32, i64, i8 or again a buffer."""
 
     name = "rt.buf"
@@ -19,7 +19,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
 
 @plain_attribute
-class MarkType(ParametrizedAttribute, TypeAttribute):
+class MarkType(PlainAttribute, TypeAttribute):
     """`!rt.mark`: a position of the arena."""
 
     name = "rt.mark"

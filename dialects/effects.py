@@ -35,6 +35,7 @@ class Effect(IntFlag):
 
     if not TYPE_CHECKING:  # sets of effects are plain ints: to make a member of every combination takes much longer
         __and__, __or__, __invert__ = int.__and__, int.__or__, int.__invert__
+        __rand__, __ror__ = int.__rand__, int.__ror__  # else asked for `int | Effect`
 
 
 ANYTHING = Effect.READ | Effect.WRITE | Effect.LEAVE | Effect.ORDERED

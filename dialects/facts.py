@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute
+from xdsl.ir import Attribute, Operation
+
+from ulam.dialects.plain_attribute import PlainAttribute
 
 if TYPE_CHECKING:
     from typing import Self
 
 
-class Fact(ParametrizedAttribute):
+class Fact(PlainAttribute):
     """The base of these classes; `ON` are the classes of ops that may have the fact."""
 
     ON: ClassVar[tuple[type[Operation], ...]] = ()

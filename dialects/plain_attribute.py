@@ -19,7 +19,13 @@ from xdsl.irdl import ParamAttrDef
 from xdsl.irdl.attributes import check_attr_name
 from xdsl.utils.runtime_final import runtime_final
 
+from ulam.dialects.plain_instances import PlainInstances
+
 _Class = TypeVar("_Class", bound=type[ParametrizedAttribute])
+
+
+class PlainAttribute(ParametrizedAttribute, metaclass=PlainInstances):
+    """The base of ulam's own attributes: an `isinstance` is as fast as with any other class."""
 
 
 @dataclass_transform(frozen_default=True)

@@ -1,22 +1,25 @@
 """The base of ulam's own ops: xDSL's, with an `isinstance` and a hash that are as fast as those of any other class.
 
-xDSL's base class is an ABC, whose `isinstance` runs in Python, as its hash by identity does. Passes ask for both all
-the time. No class is ever registered as a virtual subclass of an op.
+xDSL's base class is an ABC, whose `isinstance` runs in Python (`plain_instances`), as its hash by identity does. Passes
+ask for both all the time.
 
 An op's `assembly_format` is as in xDSL, but read when the op is first parsed or printed: compiling a model does
 neither. What xDSL makes of a definition (`plain_operation` instead of `irdl_op_definition`) is made with the first
-instance: a program has few of the ops.
+instance: a program has few of the ops. What reads operands, results, regions and properties by their names then becomes
+a property of Python's (`plain_accessors`).
 """
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from xdsl.ir.core import OpTraits
 from xdsl.irdl import IRDLOperation, irdl_op_definition
+
+from ulam.dialects.plain_accessors import plain_accessor
+from ulam.dialects.plain_instances import PlainInstances
 
 if TYPE_CHECKING:
     from xdsl.irdl import OpDef
@@ -28,17 +31,15 @@ _FORMATS: dict[str, str] = {}
 """Name of an op → its assembly format."""
 
 
-class _PlainInstances(ABCMeta):
-    __instancecheck__ = type.__instancecheck__
-
-    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _PlainInstances:
+class _Formatted(PlainInstances):
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _Formatted:
         if (form := namespace.pop("assembly_format", None)) is not None:
             _FORMATS[namespace["name"]] = form
             namespace |= {"parse": classmethod(_parse), "print": _print}
         return super().__new__(cls, name, bases, namespace)
 
 
-class PlainOperation(IRDLOperation, metaclass=_PlainInstances):
+class PlainOperation(IRDLOperation, metaclass=_Formatted):
     """See above."""
 
     __hash__ = object.__hash__
@@ -59,6 +60,9 @@ def plain_operation(cls: _Class) -> _Class:
         with _defining:
             if cls.__dict__["get_irdl_definition"] is undefined:
                 irdl_op_definition(cls)
+                for name, accessor in list(vars(cls).items()):
+                    if (plain := plain_accessor(accessor)) is not None:
+                        setattr(cls, name, plain)
         return cls.get_irdl_definition()
 
     made.get_irdl_definition = undefined = classmethod(define)

@@ -20,6 +20,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ulam.dialects.integers import quotient, remainder, wrapped
+from ulam.dialects.op_making import made
 
 Known = int | float
 Outcome = int | float | Literal["left", "right"] | None
@@ -33,7 +34,7 @@ OpClass = type[Operation]
 def constant(value: Known, type_: Attribute, location: LocationAttr | None = None) -> arith.ConstantOp:
     """A constant of a type of integers or reals."""
     attribute = FloatAttr(float(value), type_) if isinstance(type_, Float64Type) else IntegerAttr(int(value), type_)  # type: ignore[arg-type]
-    return arith.ConstantOp.create(result_types=(type_,), properties={"value": attribute}, location=location)
+    return made(arith.ConstantOp, result_types=(type_,), properties={"value": attribute}, location=location)
 
 
 def known_constant(value: SSAValue) -> Known | None:

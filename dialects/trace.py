@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import LocationAttr, StringAttr
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     operand_def,
@@ -37,7 +37,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Number, Text, number, segments, string
 from ulam.dialects.buffers import NUMBER
-from ulam.dialects.plain_attribute import plain_attribute
+from ulam.dialects.op_making import give_parts
+from ulam.dialects.plain_attribute import PlainAttribute, plain_attribute
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import Effect, HasEffects, Throws
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @plain_attribute
-class RecordType(ParametrizedAttribute, TypeAttribute):
+class RecordType(PlainAttribute, TypeAttribute):
     """`!trace.record`: the record of the basic block that runs."""
 
     name = "trace.record"
@@ -95,7 +96,7 @@ class SitesOp(PlainOperation):
     assembly_format = "custom<Word>($function) $table attr-dict"
 
     def __init__(self, function: Text, table: Text, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, properties={"function": string(function), "table": string(table)}, location=location)
+        give_parts(self, properties={"function": string(function), "table": string(table)}, location=location)
 
 
 @plain_operation
@@ -120,7 +121,7 @@ class BlockOp(PlainOperation):
     def __init__(
         self, block: Number, slots: Number, recorder: SSAValue | None = None, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=() if recorder is None else (recorder,),
             result_types=(RECORD,),
@@ -152,7 +153,7 @@ class ValueOp(PlainOperation):
     def __init__(
         self, record: SSAValue, slot: Number, value: SSAValue, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=(record, value), properties={"slot": number(slot)}, location=location)
+        give_parts(self, operands=(record, value), properties={"slot": number(slot)}, location=location)
 
 
 @plain_operation
@@ -189,7 +190,7 @@ class ContainerOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(record, value, *lowered),
             properties={"slot": number(slot), "most": number(most)},
@@ -213,7 +214,7 @@ class GuardOp(PlainOperation):
     assembly_format = "$record `progress` $progress attr-dict"
 
     def __init__(self, record: SSAValue, progress: Number, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(record,), properties={"progress": number(progress)}, location=location)
+        give_parts(self, operands=(record,), properties={"progress": number(progress)}, location=location)
 
 
 @plain_operation
@@ -237,7 +238,7 @@ class DrawsOp(PlainOperation):
     def __init__(
         self, record: SSAValue, slot: Number, recorder: SSAValue | None = None, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(record,) if recorder is None else (record, recorder),
             properties={"slot": number(slot)},
@@ -263,7 +264,7 @@ class HookOp(PlainOperation):
     assembly_format = "$number `(` ($values^ `:` type($values))? `)` attr-dict"
 
     def __init__(self, hook: Number, values: Sequence[SSAValue], *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=values, properties={"number": number(hook)}, location=location)
+        give_parts(self, operands=values, properties={"number": number(hook)}, location=location)
 
 
 @plain_operation
@@ -282,7 +283,7 @@ class TimeOp(PlainOperation):
     assembly_format = "$record `[` $slot `]` attr-dict"
 
     def __init__(self, record: SSAValue, slot: Number, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(record,), properties={"slot": number(slot)}, location=location)
+        give_parts(self, operands=(record,), properties={"slot": number(slot)}, location=location)
 
 
 @plain_operation
@@ -309,7 +310,7 @@ class DescendOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=() if recorder is None else (recorder,),
             result_types=(result_type,),
@@ -333,7 +334,7 @@ class AscendOp(PlainOperation):
     assembly_format = "(`recorder` $recorder^ `:` type($recorder))? attr-dict"
 
     def __init__(self, recorder: SSAValue | None = None, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=() if recorder is None else (recorder,), location=location)
+        give_parts(self, operands=() if recorder is None else (recorder,), location=location)
 
 
 class _TransformOp(PlainOperation):
@@ -373,7 +374,7 @@ class _TransformOp(PlainOperation):
             "operandSegmentSizes": segments(1, *(bound is not None for bound in bounds), len(sizes)),
         }
         result = declared if type(self) is ConstrainOp else REAL
-        Operation.__init__(
+        give_parts(
             self,
             operands=(unconstrained, *given, *sizes),
             result_types=(result,),
@@ -461,7 +462,7 @@ class SumOp(PlainOperation):
     assembly_format = "$container attr-dict `:` functional-type($container, $res)"
 
     def __init__(self, container: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(container,), result_types=(REAL,), location=location)
+        give_parts(self, operands=(container,), result_types=(REAL,), location=location)
 
 
 TRACE = Dialect(

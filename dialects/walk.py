@@ -7,7 +7,7 @@ several times as much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -17,29 +17,45 @@ operand_tuple: Callable[[Operation], tuple[SSAValue, ...]] = attrgetter("_operan
 previous_op: Callable[[Operation], Operation | None] = attrgetter("_prev_op")
 following_op: Callable[[Operation], Operation | None] = attrgetter("_next_op")
 """`prev_op` and `next_op`, which are properties, at half their cost: for what is done to every op."""
-_last_block: Callable[[Region], Block | None] = attrgetter("_last_block")
-_previous_block: Callable[[Block], Block | None] = attrgetter("_prev_block")
-_last_op: Callable[[Block], Operation | None] = attrgetter("_last_op")
+_first_op: Callable[[Block], Operation | None] = attrgetter("_first_op")
 
 
 def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
     """All ops below `root`, and itself if it is one, in program order. The ops must not change meanwhile."""
-    pending: list[Operation] = []
-    if isinstance(root, Operation):
-        pending.append(root)
+    waiting: list[Operation] = []  # firsts of chains of ops, those that come next at the end
+    cls = type(root)
+    if cls is Region:
+        _add_chains((root,), waiting)  # type: ignore[arg-type]
+    elif cls is Block:
+        _add_chain(root, waiting)  # type: ignore[arg-type]
     else:
-        for block in (root,) if isinstance(root, Block) else reversed(root.blocks):
-            pending += reversed(block.ops)
-    while pending:
-        op = pending.pop()
-        yield op
-        if not op.regions:
-            continue
-        for region in reversed(op.regions):
-            block = _last_block(region)
-            while block is not None:
-                inner = _last_op(block)
-                while inner is not None:
-                    pending.append(inner)
-                    inner = previous_op(inner)
-                block = _previous_block(block)
+        yield root  # type: ignore[misc]
+        _add_chains(root.regions, waiting)  # type: ignore[union-attr]
+    while waiting:
+        op: Operation | None = waiting.pop()
+        while op is not None:
+            following = following_op(op)
+            yield op
+            if op.regions:
+                if following is not None:
+                    waiting.append(following)
+                _add_chains(op.regions, waiting)
+                break
+            op = following
+
+
+def _add_chains(regions: Sequence[Region], waiting: list[Operation]) -> None:
+    for region in reversed(regions):
+        block = _last_block(region)
+        while block is not None:
+            _add_chain(block, waiting)
+            block = _previous_block(block)
+
+
+def _add_chain(block: Block, waiting: list[Operation]) -> None:
+    if (first := _first_op(block)) is not None:
+        waiting.append(first)
+
+
+_last_block: Callable[[Region], Block | None] = attrgetter("_last_block")
+_previous_block: Callable[[Block], Block | None] = attrgetter("_prev_block")

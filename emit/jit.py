@@ -40,6 +40,11 @@ _compile_lock = threading.Lock()
 _names = itertools.count()
 
 
+LONG_MODULE = 3_000
+"""Lines of a module from which it counts as long: up to here what runs once gets all passes, which take a quarter of a
+second."""
+
+
 @record(frozen=True)
 class Pipeline:
     """How hard LLVM tries.
@@ -48,16 +53,17 @@ class Pipeline:
     what is redundant. `vectorize`: widen loops, and unroll them where that pays. `interleave`: run several widened
     iterations side by side; half more compile time per loop, and a few percent on loops that are short and hot.
     SLP vectorisation is always off: it takes most of the time and gains nothing here.
-    `if_long`: of modules of more than `LONG_MODULE` lines these passes only, by their names in llvmlite, instead of all
+    `if_long`: of modules of more than `long_from` lines these passes only, by their names in llvmlite, instead of all
     that belong to `speed`.
-    `plain_if_long`: code of such modules is generated for one instruction after the other, in an eighth of the time.
-    Nothing is fused then, so last bits may differ.
+    `plain_if_long`: code of modules of more than `LONG_MODULE` lines is generated for one instruction after the other,
+    in an eighth of the time. Nothing is fused then, so last bits may differ.
     """
 
     speed: int = 1
     vectorize: bool = True
     interleave: bool = False
     if_long: tuple[str, ...] = ()
+    long_from: int = LONG_MODULE
     plain_if_long: bool = False
 
 
@@ -75,6 +81,7 @@ ONCE = Pipeline(
         "tail_call_elimination",
         "simplify_cfg",
     ),
+    long_from=1_000,
 )
 """For what runs once: transformed data, generated quantities. Our own passes have moved and shared what can be; those
 of LLVM for loops, without widening them, make little faster. Endless recursion needs no more stack than at its first
@@ -92,11 +99,6 @@ take five times as long, in the selection of instructions."""
 FUNCTION_LIMIT = 25_000
 """Instructions of a function up to which it is optimised (2 seconds); from there on a few passes (combining
 instructions, threading jumps) are slower than linear."""
-
-
-LONG_MODULE = 3_000
-"""Lines of a module from which it counts as long: up to here what runs once gets all passes, which take a quarter of a
-second."""
 
 
 @cache
@@ -212,7 +214,8 @@ def _optimized(
     text: str, pipeline: Pipeline, between: Callable[[], None], processor: str = NATIVE, prefix: str = ""
 ) -> Iterator[tuple[TargetMachine, ModuleRef]]:
     """The module after LLVM's passes, and the machine that it is for."""
-    is_long = text.count("\n") > LONG_MODULE
+    lines = text.count("\n")
+    is_long = lines > LONG_MODULE
     care = 0 if is_long and pipeline.plain_if_long else pipeline.speed
     with _options(is_long), _target_machine(care, processor) as machine, _parsed(text) as module:
         if prefix:
@@ -222,7 +225,7 @@ def _optimized(
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         between()
-        _optimize(module, pipeline, machine, pipeline.if_long if is_long else ())
+        _optimize(module, pipeline, machine, pipeline.if_long if lines > pipeline.long_from else ())
         between()
         yield machine, module
 

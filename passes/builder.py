@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.integers import INT_MAX, INT_MIN
+from ulam.dialects.op_making import append, made
 from ulam.dialects.scalar_ops import (
     CMPF,
     CMPI,
@@ -121,22 +122,15 @@ class Builder:
         attributes: dict[str, Attribute] | None = None,
     ) -> Operation:
         """Writes an op of another dialect (arith, scf, func) at the present position."""
-        op = op_class.create(
-            operands=operands,
-            result_types=result_types,
-            properties=properties or {},
-            attributes=attributes or {},
-            regions=regions,
-            location=self.location,
-        )
-        self.block.add_op(op)
+        op = made(op_class, operands, result_types, properties or {}, attributes or {}, regions, self.location)
+        append(self.block, op)
         return op
 
     def insert(self, op: OpT) -> OpT:
         """Puts an op at the present position; it gets the present location."""
         if self.location is not None:
             op.location = self.location
-        self.block.add_op(op)
+        append(self.block, op)
         return op
 
     def value(

@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ulam.dialects.op_making import append, made, set_operand
 from ulam.dialects.walk import operand_tuple
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -20,7 +21,7 @@ def replace_uses(value: SSAValue, by: SSAValue) -> None:
     if value is by:
         return
     while (use := value.first_use) is not None:
-        use.operation.operands[use.index] = by
+        set_operand(use, by)
     if by.name_hint is None:
         by.name_hint = value.name_hint
 
@@ -33,26 +34,14 @@ def discard(op: Operation) -> None:
 
 def applied_to(op: OpT, operands: Sequence[SSAValue], result_types: Sequence[Attribute] | None = None) -> OpT:
     """The same op, without regions, on other operands; `result_types` if they differ."""
-    return type(op).create(
-        operands=operands,
-        result_types=op.result_types if result_types is None else result_types,
-        properties=op.properties,
-        attributes=op.attributes,
-        location=op.location,
-    )
+    types = [result.type for result in op.results] if result_types is None else result_types
+    return made(type(op), operands, types, op.properties, op.attributes, (), op.location)
 
 
 def rebuild(op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]) -> Operation:
     """The same op with other operands and further results, in its place; its regions move over."""
     regions: list[Region] = [op.detach_region(r) for r in list(op.regions)]
-    new = type(op).create(
-        operands=operands,
-        result_types=result_types,
-        properties=op.properties,
-        attributes=op.attributes,
-        regions=regions,
-        location=op.location,
-    )
+    new = made(type(op), operands, result_types, op.properties, op.attributes, regions, op.location)
     assert op.parent is not None
     op.parent.insert_op_before(new, op)
     for result, replacement in zip(op.results, new.results, strict=False):
@@ -75,16 +64,18 @@ def copies(ops: Iterable[Operation], mapping: dict[SSAValue, SSAValue]) -> list[
     """
     copied: list[Operation] = []
     for op in ops:
-        new = type(op).create(
-            operands=[mapping.get(operand, operand) for operand in operand_tuple(op)],
-            result_types=op.result_types,
-            properties=op.properties,
-            attributes=op.attributes,
-            regions=[copy_region(region, mapping) for region in op.regions],
-            location=op.location,
+        new = made(
+            type(op),
+            [mapping.get(operand, operand) for operand in operand_tuple(op)],
+            [result.type for result in op.results],
+            op.properties,
+            op.attributes,
+            [copy_region(region, mapping) for region in op.regions] if op.regions else (),
+            op.location,
         )
         for old_result, new_result in zip(op.results, new.results, strict=True):
-            new_result.name_hint = old_result.name_hint
+            if (hint := old_result.name_hint) is not None:
+                new_result.name_hint = hint
             mapping[old_result] = new_result
         copied.append(new)
     return copied
@@ -100,5 +91,6 @@ def copy_region(region: Region, mapping: dict[SSAValue, SSAValue]) -> Region:
         new_argument.name_hint = old_argument.name_hint
         new_argument.location = old_argument.location
         mapping[old_argument] = new_argument
-    new.add_ops(copies(block.ops, mapping))
+    for op in copies(block.ops, mapping):
+        append(new, op)
     return Region(new)

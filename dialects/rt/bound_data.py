@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     i8,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     operand_def,
     opt_prop_def,
@@ -34,6 +34,7 @@ from ulam.dialects.buffers import (
     expect_element,
 )
 from ulam.dialects.effects import Effect, LowEffects
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 
 _TEXT = BufferType(i8)
@@ -57,7 +58,7 @@ class BoundOp(PlainOperation):
     assembly_format = "$slot attr-dict `:` type($res)"
 
     def __init__(self, slot: Number, result_type: Attribute, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, result_types=(result_type,), properties={"slot": number(slot)}, location=location)
+        give_parts(self, result_types=(result_type,), properties={"slot": number(slot)}, location=location)
 
 
 @plain_operation
@@ -78,7 +79,7 @@ class SetBoundOp(PlainOperation):
     assembly_format = "$slot `,` $value attr-dict `:` type($value)"
 
     def __init__(self, slot: Number, value: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(value,), properties={"slot": number(slot)}, location=location)
+        give_parts(self, operands=(value,), properties={"slot": number(slot)}, location=location)
 
 
 @plain_operation
@@ -117,7 +118,7 @@ class LayoutOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(outcome, *figures),
             properties={
@@ -158,7 +159,7 @@ class AllocBoundOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(count,),
             result_types=(result_type,),
@@ -183,7 +184,7 @@ class StringOp(PlainOperation):
     assembly_format = "$value attr-dict"
 
     def __init__(self, value: Text, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, result_types=(_TEXT,), properties={"value": string(value)}, location=location)
+        give_parts(self, result_types=(_TEXT,), properties={"value": string(value)}, location=location)
 
 
 @plain_operation
@@ -204,7 +205,7 @@ class ConstantsOp(PlainOperation):
     assembly_format = "qualified($values) attr-dict `:` type($res)"
 
     def __init__(self, values: DenseArrayBase, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(
+        give_parts(
             self, result_types=(BufferType(values.elt_type),), properties={"values": values}, location=location
         )
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     operand_def,
     opt_prop_def,
@@ -30,6 +30,7 @@ from ulam.dialects.buffers import (
 )
 from ulam.dialects.effects import Effect, LowEffects
 from ulam.dialects.facts import Fact
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 
@@ -77,7 +78,7 @@ class AllocOp(PlainOperation):
         properties = units(zero=zero, variable=variable, stack=stack) if zero or variable or stack else {}
         if site is not None:
             properties["site"] = number(site)
-        Operation.__init__(
+        give_parts(
             self, operands=(count,), result_types=(result_type,), properties=properties, location=location
         )
 
@@ -97,7 +98,7 @@ class MarkOp(PlainOperation):
     assembly_format = "attr-dict"
 
     def __init__(self, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, result_types=(_MARK,), location=location)
+        give_parts(self, result_types=(_MARK,), location=location)
 
 
 @plain_operation
@@ -116,7 +117,7 @@ class ReleaseOp(PlainOperation):
     assembly_format = "$mark attr-dict"
 
     def __init__(self, mark: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(mark,), location=location)
+        give_parts(self, operands=(mark,), location=location)
 
 
 @plain_operation
@@ -137,7 +138,7 @@ class LoadOp(PlainOperation):
     assembly_format = "$buffer `[` $index `]` attr-dict `:` type($res)"
 
     def __init__(self, buffer: SSAValue, index: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(buffer, index), result_types=(element_of(buffer),), location=location)
+        give_parts(self, operands=(buffer, index), result_types=(element_of(buffer),), location=location)
 
 
 @plain_operation
@@ -168,7 +169,7 @@ class StoreOp(PlainOperation):
         initial: bool = False,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=(value, buffer, index), properties=_INITIAL if initial else {}, location=location
         )
 
@@ -191,7 +192,7 @@ class ViewOp(PlainOperation):
     assembly_format = "$buffer `[` $offset `]` attr-dict `:` type($buffer)"
 
     def __init__(self, buffer: SSAValue, offset: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(buffer, offset), result_types=(buffer.type,), location=location)
+        give_parts(self, operands=(buffer, offset), result_types=(buffer.type,), location=location)
 
 
 @plain_operation
@@ -222,7 +223,7 @@ class CopyOp(PlainOperation):
         initial: bool = False,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=(destination, source, count), properties=_INITIAL if initial else {}, location=location
         )
 
@@ -255,7 +256,7 @@ class FillOp(PlainOperation):
         initial: bool = False,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=(destination, value, count), properties=_INITIAL if initial else {}, location=location
         )
 
@@ -275,7 +276,7 @@ class NullOp(PlainOperation):
     assembly_format = "attr-dict `:` type($res)"
 
     def __init__(self, result_type: Attribute, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, result_types=(result_type,), location=location)
+        give_parts(self, result_types=(result_type,), location=location)
 
 
 @plain_operation
@@ -294,7 +295,7 @@ class IsNullOp(PlainOperation):
     assembly_format = "$buffer attr-dict `:` type($buffer)"
 
     def __init__(self, buffer: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(buffer,), result_types=(i1,), location=location)
+        give_parts(self, operands=(buffer,), result_types=(i1,), location=location)
 
 
 @plain_attribute

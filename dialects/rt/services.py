@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import (
     f64,
     i1,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     operand_def,
     opt_prop_def,
@@ -30,6 +30,7 @@ from ulam.dialects.buffers import (
 )
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.facts import Fact
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 
@@ -61,7 +62,7 @@ class MathOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=arguments,
             result_types=(result_type,),
@@ -101,7 +102,7 @@ class CheckOp(PlainOperation):
         properties: dict[str, Attribute] = {"site": number(site)}
         if status is not None:
             properties["status"] = number(status)
-        Operation.__init__(self, operands=(ok, *values), properties=properties, location=location)
+        give_parts(self, operands=(ok, *values), properties=properties, location=location)
 
     def verify_(self) -> None:
         if len(self.values) > 4:
@@ -123,7 +124,7 @@ class StackGuardOp(PlainOperation):
     assembly_format = "`site` $site attr-dict"
 
     def __init__(self, site: Number, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, properties={"site": number(site)}, location=location)
+        give_parts(self, properties={"site": number(site)}, location=location)
 
 
 @plain_operation
@@ -163,7 +164,7 @@ class KernelOp(PlainOperation):
         properties: dict[str, Attribute] = {"function": string(function), **units(throws=throws)}
         if site is not None:
             properties["site"] = number(site)
-        Operation.__init__(
+        give_parts(
             self,
             operands=arguments,
             result_types=() if result_type is None else (result_type,),

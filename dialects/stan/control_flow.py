@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import LocationAttr, StringAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     operand_def,
     prop_def,
@@ -27,6 +27,7 @@ from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Text, string
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import IsLoop, Profiles
@@ -79,7 +80,7 @@ class IfOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=(condition,), result_types=result_types, regions=(then, otherwise), location=location
         )
 
@@ -151,7 +152,7 @@ class ForOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(lower, upper, *initial),
             result_types=types_of(initial),
@@ -228,7 +229,7 @@ class ForEachOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(container, *initial),
             result_types=types_of(initial),
@@ -305,7 +306,7 @@ class WhileOp(PlainOperation):
     def __init__(
         self, condition: Region, body: Region, initial: Sequence[SSAValue] = (), *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=initial, result_types=types_of(initial), regions=(condition, body), location=location
         )
 
@@ -373,7 +374,7 @@ class SelectOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=(condition,), result_types=(result_type,), regions=(then, otherwise), location=location
         )
 
@@ -416,7 +417,7 @@ class _Logical(PlainOperation):
     traits = traits_def(RecursiveMemoryEffect())
 
     def __init__(self, left: SSAValue, right: Region, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(left,), result_types=(INT,), regions=(right,), location=location)
+        give_parts(self, operands=(left,), result_types=(INT,), regions=(right,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -483,7 +484,7 @@ class ScopeOp(PlainOperation):
     traits = traits_def(RecursiveMemoryEffect())
 
     def __init__(self, body: Region, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, regions=(body,), location=location)
+        give_parts(self, regions=(body,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -519,7 +520,7 @@ class ProfileOp(PlainOperation):
     def __init__(
         self, name: Text, body: Region, result_types: Sequence[Attribute] = (), *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             result_types=result_types,
             properties={"profile_name": string(name)},

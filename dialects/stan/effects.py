@@ -13,9 +13,10 @@ from enum import IntFlag
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Block
+from xdsl.ir import OpResult
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, OpTrait
 
+from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.library.functions import FunctionKind, kind_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Effect(IntFlag):
 
     if not TYPE_CHECKING:  # sets of effects are plain ints: to make a member of every combination takes much longer
         __and__, __or__, __invert__ = int.__and__, int.__or__, int.__invert__
+        __rand__, __ror__ = int.__rand__, int.__ror__  # else asked for `int | Effect`
 
 
 _EXITS = Effect.LEAVES_LOOP | Effect.RETURNS
@@ -85,7 +87,7 @@ class ThrowsOnMismatch(HasEffects):
 
     @classmethod
     def stan_effects(cls, op: Operation) -> Effect:
-        left, right = op.operands
+        left, right = operand_tuple(op)
         if _is_scalar(left.type) or _is_scalar(right.type):
             divides_ints = op.name in ("stan.div", "stan.mod", "stan.int_div") and right.type.name == "stan.int"
             # `matrix ^ int` multiplies a square matrix; `x / m` and `m \ x` of scalars and matrices do not exist.
@@ -105,8 +107,12 @@ class WritesVariable(HasEffects):
 
     @classmethod
     def stan_effects(cls, op: Operation) -> Effect:
-        plain = len(op.operands) == 2 and (_is_scalar(op.operands[1].type) or takes_any_size(op.operands[0]))
-        return Effect.WRITES_VAR if plain else Effect.WRITES_VAR | Effect.THROWS
+        operands = operand_tuple(op)
+        if len(operands) == 2:
+            variable, value = operands
+            if _is_scalar(value.type) or takes_any_size(variable):
+                return Effect.WRITES_VAR
+        return Effect.WRITES_VAR | Effect.THROWS
 
 
 class DefinesVariable(HasEffects):
@@ -193,7 +199,8 @@ class HasCallEffects(HasEffects):
 
 def _sizes_agree(op: Operation) -> bool:
     """Whether a call applied element by element has no sizes to compare."""
-    return len(op.operands) <= 1 or all(_is_scalar(operand.type) for operand in op.operands)
+    operands = operand_tuple(op)
+    return len(operands) <= 1 or all([_is_scalar(operand.type) for operand in operands])
 
 
 def _is_scalar(type_: object) -> bool:
@@ -202,8 +209,10 @@ def _is_scalar(type_: object) -> bool:
 
 def takes_any_size(variable: SSAValue) -> bool:
     """Whether a container was declared without sizes: it takes those of what is assigned."""
-    declaration = variable.owner
-    return not isinstance(declaration, Block) and declaration.name == "stan.declare" and not declaration.operands
+    if not isinstance(variable, OpResult):
+        return False
+    declaration = variable.op
+    return declaration.name == "stan.declare" and not operand_tuple(declaration)
 
 
 _OF_KIND = {
@@ -335,8 +344,8 @@ def _names_called(call: Operation) -> tuple[str, str]:
     symbol = properties.get("definition") or ("user" in properties and properties.get("callee"))
     callback = properties.get("callback")
     return (
-        symbol.data if isinstance(symbol, StringAttr) else "",
-        callback.data if isinstance(callback, StringAttr) else "",
+        symbol.data if type(symbol) is StringAttr else "",
+        callback.data if type(callback) is StringAttr else "",
     )
 
 
@@ -344,14 +353,9 @@ def _split(function: Operation) -> tuple[Effect, list[Operation]]:
     """The effects of the ops in a function, but for its calls; and these."""
     found = Effect.NONE
     calls: list[Operation] = []
-    pending = [function]
-    while pending:
-        op = pending.pop()
+    for op in ops_within(function):
         if op.name == "stan.call":
             calls.append(op)
         else:
             found |= effects_of(op)
-        for region in op.regions:
-            for block in region.blocks:
-                pending += block.ops
     return found, calls

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     eq,
     operand_def,
@@ -36,6 +36,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import UNIT, Flags, Text, flags, number, string
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import HasCallEffects, Throws, ThrowsOnMismatch
@@ -87,7 +88,7 @@ class ConstantOp(PlainOperation):
             type_, attribute = STRING, string(value)
         else:
             type_, attribute = REAL, FloatAttr(value, f64)
-        Operation.__init__(self, result_types=(type_,), properties={"value": attribute}, location=location)
+        give_parts(self, result_types=(type_,), properties={"value": attribute}, location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -113,7 +114,7 @@ class _Unary(PlainOperation):
     res = result_def()
 
     def __init__(self, operand: SSAValue, result_type: Attribute, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(operand,), result_types=(result_type,), location=location)
+        give_parts(self, operands=(operand,), result_types=(result_type,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -137,7 +138,7 @@ class _Binary(PlainOperation):
     def __init__(
         self, left: SSAValue, right: SSAValue, result_type: Attribute, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=(left, right), result_types=(result_type,), location=location)
+        give_parts(self, operands=(left, right), result_types=(result_type,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -314,7 +315,7 @@ class CallOp(PlainOperation):
             properties["captured"] = flags(captured)
         if definition is not None:
             properties["definition"] = string(definition)
-        Operation.__init__(
+        give_parts(
             self,
             operands=arguments,
             result_types=() if result_type is None else (result_type,),
@@ -354,7 +355,7 @@ class ArrayOp(PlainOperation):
     def __init__(
         self, elements: Sequence[SSAValue], result_type: Attribute, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=elements, result_types=(result_type,), location=location)
+        give_parts(self, operands=elements, result_types=(result_type,), location=location)
 
     def verify_(self) -> None:
         result = self.results[0].type
@@ -380,7 +381,7 @@ class RowVectorOp(PlainOperation):
     def __init__(
         self, elements: Sequence[SSAValue], result_type: Attribute, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=elements, result_types=(result_type,), location=location)
+        give_parts(self, operands=elements, result_types=(result_type,), location=location)
 
     def verify_(self) -> None:
         result = self.results[0].type
@@ -415,7 +416,7 @@ class LiteralOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             result_types=(result_type,),
             properties={"values": values, "sizes": DenseArrayBase.from_list(i64, sizes)},
@@ -466,7 +467,7 @@ class TupleOp(PlainOperation):
     def __init__(
         self, elements: Sequence[SSAValue], result_type: Attribute, *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(self, operands=elements, result_types=(result_type,), location=location)
+        give_parts(self, operands=elements, result_types=(result_type,), location=location)
 
     def verify_(self) -> None:
         result = cast(TupleType, self.results[0].type)
@@ -492,7 +493,7 @@ class FieldOp(PlainOperation):
 
     def __init__(self, value: SSAValue, field: int, *, location: LocationAttr | None = None) -> None:
         assert isinstance(value.type, TupleType)
-        Operation.__init__(
+        give_parts(
             self,
             operands=(value,),
             result_types=(value.type.elements.data[field - 1],),

@@ -14,12 +14,13 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i8,
 )
-from xdsl.ir import Attribute, Operation, Region
+from xdsl.ir import Attribute, Region
 from xdsl.irdl import opt_prop_def, prop_def, region_def, traits_def
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Flags, Text, flags, string, units
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.terminators import ReturnOp, verify_arguments
@@ -53,7 +54,7 @@ class ProgramOp(PlainOperation):
     traits = traits_def(SymbolOpInterface(), SymbolTable(), NoTerminator(), IsolatedFromAbove())
 
     def __init__(self, name: Text, body: Region, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, properties={"sym_name": string(name)}, regions=(body,), location=location)
+        give_parts(self, properties={"sym_name": string(name)}, regions=(body,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -100,7 +101,7 @@ class BlockOp(PlainOperation):
     traits = traits_def(NoTerminator(), IsolatedFromAbove())
 
     def __init__(self, kind: Text, body: Region, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, properties={"kind": string(kind)}, regions=(body,), location=location)
+        give_parts(self, properties={"kind": string(kind)}, regions=(body,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -173,7 +174,7 @@ class FuncOp(PlainOperation):
             "data_only": flags((0,) * len(inputs) if data_only is None else data_only),
             **units(library=library, model=model),
         }
-        Operation.__init__(self, properties=properties, regions=(body,), location=location)
+        give_parts(self, properties=properties, regions=(body,), location=location)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

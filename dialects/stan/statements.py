@@ -11,6 +11,7 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_de
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Flags, Text, flags, string, units
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan.effects import AddsJacobian, AddsTarget, PrintsOrThrows, ReadsTarget
 from ulam.dialects.stan.type_attributes import REAL, scalar_of
@@ -33,7 +34,7 @@ class TargetAddOp(PlainOperation):
     assembly_format = "(`tilde` $tilde^)? $value attr-dict `:` type($value)"
 
     def __init__(self, value: SSAValue, *, tilde: bool = False, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(value,), properties=units(tilde=tilde), location=location)
+        give_parts(self, operands=(value,), properties=units(tilde=tilde), location=location)
 
     def verify_(self) -> None:
         _verify_increment(self, self.operands[0].type)
@@ -54,7 +55,7 @@ class JacobianAddOp(PlainOperation):
     assembly_format = "$value attr-dict `:` type($value)"
 
     def __init__(self, value: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(value,), location=location)
+        give_parts(self, operands=(value,), location=location)
 
     def verify_(self) -> None:
         _verify_increment(self, self.operands[0].type)
@@ -82,7 +83,7 @@ class TargetOp(PlainOperation):
     assembly_format = "attr-dict"
 
     def __init__(self, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, result_types=(REAL,), location=location)
+        give_parts(self, result_types=(REAL,), location=location)
 
 
 @plain_operation
@@ -124,7 +125,7 @@ class PrintOp(PlainOperation):
             properties["pairs"] = flags(pairs)
         if layouts:
             properties["layouts"] = string(layouts)
-        Operation.__init__(self, operands=arguments, properties=properties, location=location)
+        give_parts(self, operands=arguments, properties=properties, location=location)
 
     def verify_(self) -> None:
         kind = cast(StringAttr, self.properties["kind"]).data

@@ -10,6 +10,7 @@ from xdsl.irdl import operand_def, opt_operand_def, traits_def, var_operand_def
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan.effects import IsLoop, LeavesLoop, Returns
 from ulam.dialects.stan.type_attributes import INT
@@ -62,7 +63,7 @@ class YieldOp(PlainOperation):
     assembly_format = "($arguments^ `:` type($arguments))? attr-dict"
 
     def __init__(self, *arguments: SSAValue, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=arguments, location=location)
+        give_parts(self, operands=arguments, location=location)
 
 
 @plain_operation
@@ -85,7 +86,7 @@ class ConditionOp(PlainOperation):
     assembly_format = "$condition (`,` $arguments^ `:` type($arguments))? attr-dict"
 
     def __init__(self, condition: SSAValue, *arguments: SSAValue, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(condition, *arguments), location=location)
+        give_parts(self, operands=(condition, *arguments), location=location)
 
     def verify_(self) -> None:
         if (parent := self.parent_op()) is None or parent.name != "stan.while":
@@ -108,7 +109,7 @@ class BreakOp(PlainOperation):
     assembly_format = "attr-dict"
 
     def __init__(self, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, location=location)
+        give_parts(self, location=location)
 
     def verify_(self) -> None:
         _verify_in_loop(self)
@@ -130,7 +131,7 @@ class ContinueOp(PlainOperation):
     assembly_format = "attr-dict"
 
     def __init__(self, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, location=location)
+        give_parts(self, location=location)
 
     def verify_(self) -> None:
         _verify_in_loop(self)
@@ -154,7 +155,7 @@ class ReturnOp(PlainOperation):
     assembly_format = "($value^ `:` type($value))? attr-dict"
 
     def __init__(self, value: SSAValue | None = None, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=() if value is None else (value,), location=location)
+        give_parts(self, operands=() if value is None else (value,), location=location)
 
     def verify_(self) -> None:
         function = self.parent_op()

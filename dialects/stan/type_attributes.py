@@ -7,10 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, TypeAttribute
 from xdsl.utils.exceptions import VerifyException
 
-from ulam.dialects.plain_attribute import plain_attribute
+from ulam.dialects.plain_attribute import PlainAttribute, plain_attribute
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser
@@ -18,77 +18,77 @@ if TYPE_CHECKING:
 
 
 @plain_attribute
-class IntType(ParametrizedAttribute, TypeAttribute):
+class IntType(PlainAttribute, TypeAttribute):
     """`int`: 32 bits, wraps."""
 
     name = "stan.int"
 
 
 @plain_attribute
-class RealType(ParametrizedAttribute, TypeAttribute):
+class RealType(PlainAttribute, TypeAttribute):
     """`real`: IEEE double."""
 
     name = "stan.real"
 
 
 @plain_attribute
-class ComplexType(ParametrizedAttribute, TypeAttribute):
+class ComplexType(PlainAttribute, TypeAttribute):
     """`complex`."""
 
     name = "stan.complex"
 
 
 @plain_attribute
-class VectorType(ParametrizedAttribute, TypeAttribute):
+class VectorType(PlainAttribute, TypeAttribute):
     """`vector` (a column)."""
 
     name = "stan.vector"
 
 
 @plain_attribute
-class RowVectorType(ParametrizedAttribute, TypeAttribute):
+class RowVectorType(PlainAttribute, TypeAttribute):
     """`row_vector`."""
 
     name = "stan.row_vector"
 
 
 @plain_attribute
-class MatrixType(ParametrizedAttribute, TypeAttribute):
+class MatrixType(PlainAttribute, TypeAttribute):
     """`matrix`, column-major."""
 
     name = "stan.matrix"
 
 
 @plain_attribute
-class ComplexVectorType(ParametrizedAttribute, TypeAttribute):
+class ComplexVectorType(PlainAttribute, TypeAttribute):
     """`complex_vector`."""
 
     name = "stan.complex_vector"
 
 
 @plain_attribute
-class ComplexRowVectorType(ParametrizedAttribute, TypeAttribute):
+class ComplexRowVectorType(PlainAttribute, TypeAttribute):
     """`complex_row_vector`."""
 
     name = "stan.complex_row_vector"
 
 
 @plain_attribute
-class ComplexMatrixType(ParametrizedAttribute, TypeAttribute):
+class ComplexMatrixType(PlainAttribute, TypeAttribute):
     """`complex_matrix`."""
 
     name = "stan.complex_matrix"
 
 
 @plain_attribute
-class StringType(ParametrizedAttribute, TypeAttribute):
+class StringType(PlainAttribute, TypeAttribute):
     """A string literal: only an argument of print, reject and fatal_error."""
 
     name = "stan.string"
 
 
 @plain_attribute
-class ArrayType(ParametrizedAttribute, TypeAttribute):
+class ArrayType(PlainAttribute, TypeAttribute):
     """`!stan.array<2, !stan.vector>`: `array[,] vector`. The element type is never itself an array."""
 
     name = "stan.array"
@@ -113,7 +113,7 @@ class ArrayType(ParametrizedAttribute, TypeAttribute):
 
 
 @plain_attribute
-class TupleType(ParametrizedAttribute, TypeAttribute):
+class TupleType(PlainAttribute, TypeAttribute):
     """`!stan.tuple<[!stan.int, !stan.vector]>`."""
 
     name = "stan.tuple"
@@ -121,7 +121,7 @@ class TupleType(ParametrizedAttribute, TypeAttribute):
 
 
 @plain_attribute
-class VarType(ParametrizedAttribute, TypeAttribute):
+class VarType(PlainAttribute, TypeAttribute):
     """`!stan.var<!stan.real>`: a variable that is declared, read, assigned. Two variables never overlap."""
 
     name = "stan.var"

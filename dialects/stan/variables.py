@@ -24,6 +24,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ulam.dialects.attributes import Text, segments, string, strings, units
+from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
 from ulam.dialects.stan.effects import (
@@ -150,7 +151,7 @@ class _Declaration(PlainOperation):
         }
         if field_ranks:
             properties["field_ranks"] = string(" ".join(map(str, field_ranks)))
-        Operation.__init__(
+        give_parts(
             self,
             operands=[*sizes, *(bound for bound in bounds if bound is not None)],
             result_types=(var_of(element),),
@@ -296,7 +297,7 @@ class GlobalOp(PlainOperation):
 
     def __init__(self, name: Text, type_: Attribute, *, location: LocationAttr | None = None) -> None:
         name = string(name)
-        Operation.__init__(self, result_types=(type_,), properties={"var_name": name}, location=location)
+        give_parts(self, result_types=(type_,), properties={"var_name": name}, location=location)
         self.results[0].name_hint = name.data
 
 
@@ -336,7 +337,7 @@ class CheckOp(PlainOperation):
             "constraint": string(constraint),
             "operandSegmentSizes": segments(1, lower is not None, upper is not None),
         }
-        Operation.__init__(
+        give_parts(
             self, operands=[v for v in (value, lower, upper) if v is not None], properties=properties, location=location
         )
 
@@ -370,7 +371,7 @@ class ReadOp(PlainOperation):
 
     def __init__(self, variable: SSAValue, *, location: LocationAttr | None = None) -> None:
         assert isinstance(variable.type, VarType)
-        Operation.__init__(self, operands=(variable,), result_types=(variable.type.element,), location=location)
+        give_parts(self, operands=(variable,), result_types=(variable.type.element,), location=location)
 
     def verify_(self) -> None:
         if cast(VarType, self.operands[0].type).element != self.results[0].type:
@@ -404,7 +405,7 @@ class AssignOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self, operands=(variable, value, *indices), properties={"kinds": _kinds(kinds)}, location=location
         )
 
@@ -448,7 +449,7 @@ class IndexOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(value, *indices),
             result_types=(result_type,),
@@ -496,7 +497,7 @@ class UninitializedOp(PlainOperation):
         *,
         location: LocationAttr | None = None,
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=sizes,
             result_types=(result_type,),
@@ -529,7 +530,7 @@ class AssertShapeOp(PlainOperation):
     def __init__(
         self, name: Text, value: SSAValue, sizes: Sequence[SSAValue], *, location: LocationAttr | None = None
     ) -> None:
-        Operation.__init__(
+        give_parts(
             self,
             operands=(value, *sizes),
             result_types=(value.type,),
@@ -560,4 +561,4 @@ class DefineOp(PlainOperation):
     assembly_format = "custom<Word>($var_name) `=` $value attr-dict `:` type($value)"
 
     def __init__(self, name: Text, value: SSAValue, *, location: LocationAttr | None = None) -> None:
-        Operation.__init__(self, operands=(value,), properties={"var_name": string(name)}, location=location)
+        give_parts(self, operands=(value,), properties={"var_name": string(name)}, location=location)

@@ -12,6 +12,7 @@ from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
 from ulam.dialects.attributes import string
+from ulam.dialects.op_making import append
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import BASIC_TYPES, ArrayType, BasicType, StanType, TupleType, array_of
 from ulam.frontend.syntax import Span
@@ -80,7 +81,7 @@ class StanBuilder:
     def emit(self, op: OpT, span: Span) -> OpT:
         """Appends an op that stands for what is written at `span`."""
         op.location = self.location(span)
-        self.block.add_op(op)
+        append(self.block, op)
         return op
 
     def value(self, op: Operation, span: Span) -> SSAValue:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
+from ulam.dialects.walk import operand_tuple
 from ulam.passes.analysis.data_flow import composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import LAZY, LOOPS, is_tree
@@ -50,10 +51,10 @@ def expression_of(value: SSAValue, variables: Variables, calls: CallEffects, lim
     pending = [value]
     while pending:
         current = pending.pop()
-        op = current.owner
-        if isinstance(op, Block):
+        if not isinstance(current, OpResult):
             outside.append(current)
             continue
+        op = current.op
         if not is_tree(op):
             continue  # a variable: the read of it is what counts
         if op.parent is not block or isinstance(op, LAZY) or len(ops) >= limit or calls.of(op) & ~_REPEATABLE:
@@ -64,7 +65,7 @@ def expression_of(value: SSAValue, variables: Variables, calls: CallEffects, lim
                 return None
             reads |= 1 << number
         ops.append(op)
-        pending += op.operands
+        pending += operand_tuple(op)
     unique = dict.fromkeys(reversed(ops))
     return RightHandSide(tuple(unique), reads, tuple(outside))
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation, OpResult
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.stan.effects import takes_any_size
+from ulam.dialects.walk import operand_tuple
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
 from ulam.passes.analysis.live_variables import outputs
 from ulam.passes.analysis.nesting import enclosing
@@ -96,9 +97,8 @@ class NeededOps:
             if current in needed:
                 continue
             needed.add(current)
-            for operand in current.operands:
-                owner = operand.owner
-                if not isinstance(owner, Block) and type(owner) not in DEFINES_VARIABLES:
+            for operand in operand_tuple(current):
+                if isinstance(operand, OpResult) and type(owner := operand.op) not in DEFINES_VARIABLES:
                     pending.append(owner)
             if current.regions:
                 pending += self._exits.get(current, ())

@@ -20,9 +20,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import following_op, operand_tuple, ops_within
 from ulam.library.records import record
 from ulam.passes.loops.effects import (
+    ANYTHING_BITS,
+    EFFECT_BITS,
     Effect,
     Root,
     effect_within,
@@ -35,6 +37,8 @@ from ulam.passes.loops.effects import (
 from ulam.passes.loops.function_passes import FunctionPass
 
 _LOOPS = (scf.ForOp, scf.WhileOp)
+_WRITE = int(Effect.WRITE)
+_LEAVES = int(Effect.LEAVE | Effect.ORDERED)
 _SLACK = 8
 """So many elements may be read behind every block of the arena (runtime/c/arena.c)."""
 
@@ -71,20 +75,25 @@ class _Motion:
         binds = False
         op = block.first_op
         while op is not None:
-            inside = written_roots(op)
-            binds_inside = type(op) is rt.SetBoundOp
-            for region in op.regions:
-                for nested in region.blocks:
-                    roots, binds_nested = self.visit(nested)
-                    inside |= roots
-                    binds_inside = binds_inside or binds_nested
-            if isinstance(op, _LOOPS):
-                self._hoist(op, inside, binds_inside)
-                if self._guarded and isinstance(op, scf.ForOp):
-                    self._hoist_guarded(op, inside, binds_inside)
-            written |= inside
-            binds = binds or binds_inside
-            op = op.next_op
+            if op.regions:
+                inside = written_roots(op)
+                binds_inside = False
+                for region in op.regions:
+                    for nested in region.blocks:
+                        roots, binds_nested = self.visit(nested)
+                        inside |= roots
+                        binds_inside = binds_inside or binds_nested
+                if isinstance(op, _LOOPS):
+                    self._hoist(op, inside, binds_inside)
+                    if self._guarded and isinstance(op, scf.ForOp):
+                        self._hoist_guarded(op, inside, binds_inside)
+                written |= inside
+                binds = binds or binds_inside
+            elif type(op) is rt.SetBoundOp:
+                binds = True
+            elif EFFECT_BITS.get(type(op), ANYTHING_BITS) & _WRITE:
+                written |= written_roots(op)
+            op = following_op(op)
         return written, binds
 
     def _hoist(self, loop: scf.ForOp | scf.WhileOp, written: set[Root], binds: bool) -> None:
@@ -96,15 +105,15 @@ class _Motion:
 
     def _hoist_from(self, block: Block, loop: Operation, written: set[Root], binds: bool, *, surely_runs: bool) -> None:
         """Moves the invariant ops of `block` in front of `loop`."""
-        variant: set[SSAValue] = set(block.args)
+        variant = set(map(id, block.args))
         op = block.first_op
         while op is not None:
-            following = op.next_op
-            if variant.isdisjoint(op.operands) and _may_move(op, written, binds, surely_runs):
+            following = following_op(op)
+            if variant.isdisjoint(map(id, operand_tuple(op))) and _may_move(op, written, binds, surely_runs):
                 self._move(op, loop)
             else:
-                variant.update(op.results)
-                surely_runs = surely_runs and not effect_within(op) & (Effect.LEAVE | Effect.ORDERED)
+                variant.update(map(id, op.results))
+                surely_runs = surely_runs and not effect_within(op) & _LEAVES
             op = following
 
     def _move(self, op: Operation, loop: Operation) -> None:
@@ -117,12 +126,12 @@ class _Motion:
         if effect_within(loop) & Effect.ORDERED and any(_is_ordered(op) for op in ops_within(loop)):
             return
         guard = _Guard(loop)
-        variant: set[SSAValue] = set(loop.body.block.args)
+        variant = set(map(id, loop.body.block.args))
         op = loop.body.block.first_op
         while op is not None:
-            following = op.next_op
-            if not variant.isdisjoint(op.operands):
-                variant.update(op.results)
+            following = following_op(op)
+            if not variant.isdisjoint(map(id, operand_tuple(op))):
+                variant.update(map(id, op.results))
             elif isinstance(op, rt.CheckOp):
                 self._move(op, loop)
                 op.operands[0] = guard.or_empty(op)
@@ -134,7 +143,7 @@ class _Motion:
             elif _may_move(op, written, binds, False):
                 self._move(op, loop)
             else:
-                variant.update(op.results)
+                variant.update(map(id, op.results))
             op = following
 
 

@@ -13,10 +13,11 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, LocationAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
+from ulam.dialects.walk import operand_tuple
 from ulam.library.functions import kind_of
 from ulam.library.records import record
 from ulam.library.terms import Application, Name, Number, Term, head_of
@@ -76,8 +77,9 @@ def is_inner(op: Operation) -> bool:
 
 def joins_its_user(op: Operation) -> bool:
     """Whether the one use of an op's result is by an op of the same tree."""
-    use = op.results[0].first_use
-    if use is None or not op.results[0].has_one_use():
+    (result,) = op.results
+    use = result.first_use
+    if use is None or not result.has_one_use():
         return False
     return use.operation.parent is op.parent and is_inner(use.operation)
 
@@ -167,9 +169,9 @@ def _ops_of(root: Operation, places: Mapping[Operation, OpPosition]) -> list[Ope
     """The ops of a tree in program order."""
     found, pending = {root}, [root]
     while pending:
-        for operand in pending.pop().operands:
-            owner = operand.owner
-            if isinstance(owner, Block) or (place := places.get(owner)) is None or not place.joined:
+        for operand in operand_tuple(pending.pop()):
+            owner = operand.op if isinstance(operand, OpResult) else None
+            if owner is None or (place := places.get(owner)) is None or not place.joined:
                 continue
             if owner not in found:  # a rewrite may have made one value both operands of an op
                 found.add(owner)
@@ -185,8 +187,8 @@ def _may_match(
     if candidates is None:
         return False
     parts: list[set[str | None]] = []
-    for value in op.operands:
-        head = heads.get(value.owner) if not isinstance(value.owner, Block) else None
+    for value in operand_tuple(op):
+        head = heads.get(value.op) if isinstance(value, OpResult) else None
         parts.append({head} if literal_of(value) is None else _LITERAL_PART)
     return any(rule.may_match(parts) and _fits(rule, rule.rule.pattern, op, heads, {}) for rule in candidates)
 

@@ -128,10 +128,9 @@ def _dependences(function: stan.FuncOp) -> dict[int, Bits]:
 
 def _calls(block: Block) -> Iterator[stan.CallOp]:
     """All calls in a block, in program order."""
-    for op in block.ops:
-        for inner in ops_within(op):
-            if type(inner) is stan.CallOp:
-                yield inner
+    for op in ops_within(block):
+        if type(op) is stan.CallOp:
+            yield op
 
 
 def _autodiff_bits(call: stan.CallOp) -> Bits:
@@ -139,7 +138,7 @@ def _autodiff_bits(call: stan.CallOp) -> Bits:
 
 
 def _size(block: Block) -> int:
-    return sum(1 for op in block.ops for _ in ops_within(op))
+    return sum(1 for _ in ops_within(block))
 
 
 # ---------------------------------------------------------------- the program

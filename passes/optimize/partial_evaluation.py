@@ -25,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, OpResult
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
+from ulam.dialects.walk import following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.analysis.scopes import Scope, bodies_of
 from ulam.passes.optimize.expression_rewriter import OpPosition, Rewriter, is_inner, joins_its_user
@@ -77,7 +78,7 @@ class _Walk:
                 if simpler:
                     continue
                 assert op is not None
-            following = op.next_op
+            following = following_op(op)
             place = self._places[op] = OpPosition(len(self._places), self._barriers)
             if cls in _LEAVES:
                 pass
@@ -96,8 +97,8 @@ class _Walk:
         """Makes the trees of the operands parts of one, unless something that throws would then change its place."""
         if effects_of(op) & Effect.THROWS:
             place.oldest_throw = place.barrier
-        for operand in op.operands:
-            part = self._places.get(operand.owner) if not isinstance(operand.owner, Block) else None
+        for operand in operand_tuple(op):
+            part = self._places.get(operand.op) if isinstance(operand, OpResult) else None
             if part is None or not part.waits:
                 continue
             part.waits = False

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ GENERIC = {
 """Functions that create ops of classes that they are given: copies of ops, and ops of upstream dialects."""
 
 
+_MADE = re.compile(r"^from ulam\.dialects\.op_making import .*\bmade\b", re.MULTILINE)
+
+
 def _places(module: ast.Module) -> Iterator[tuple[str, ast.Call]]:
     """The calls of a module, with the innermost function around each."""
 
@@ -57,8 +61,12 @@ def _is_of(node: ast.expr, modules: tuple[str, ...]) -> bool:
 def hand_made(text: str, path: str) -> list[str]:
     """Where a module puts ops together by hand: lists of operands and types, dictionaries of properties."""
     found: list[str] = []
+    makes = _MADE.search(text) is not None
     for function, call in _places(ast.parse(text)):
         target = call.func
+        if makes and isinstance(target, ast.Name) and target.id == "made":
+            if not _is_of(call.args[0], UPSTREAM) and (path, function) not in GENERIC:
+                found.append(f"{path}:{call.lineno}: {ast.unparse(call.args[0])}")
         if not isinstance(target, ast.Attribute):
             continue
         if target.attr == "create" or any(keyword.arg == "operands" for keyword in call.keywords):
@@ -82,13 +90,16 @@ def test_no_op_is_put_together_by_hand() -> None:
         "rt.LoadOp.create(operands=(a, b), result_types=(t,))",
         "stan.BINARY_OPERATORS['+'].create(operands=(a, b))",
         "type(op).create(operands=(a,))",
+        "made(rt.LoadOp, (a, b), (t,))",
+        "made(type(op), (a,))",
         "builder.emit(ad.TargetAddOp, (a,))",
         "self.builder.value(rt.NullOp, (), t)",
     ],
 )
 def test_what_is_made_by_hand_is_found(line: str) -> None:
-    assert hand_made(f"def f():\n    return {line}", "passes/x.py")
-    assert not hand_made("builder.emit(scf.YieldOp, (a,)); arith.AddiOp.create(operands=(a, b))", "passes/x.py")
+    begin = "from ulam.dialects.op_making import made\n"
+    assert hand_made(f"{begin}def f():\n    return {line}", "passes/x.py")
+    assert not hand_made(f"{begin}builder.emit(scf.YieldOp, (a,)); made(arith.AddiOp, (a, b), (t,))", "passes/x.py")
 
 
 # ---------------------------------------------------------------- what constructors make

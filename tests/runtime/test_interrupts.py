@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -144,9 +145,9 @@ def test_endless_programs_are_interrupted(program: str, level: int) -> None:
     raised(lambda: model.log_density_gradient(at(0.3)))
 
 
-@pytest.mark.parametrize("long_module", [0, jit.LONG_MODULE])
-def test_endless_recursion_in_what_runs_once_is_interrupted(long_module: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "LONG_MODULE", long_module)
+@pytest.mark.parametrize("long_from", [0, jit.LONG_MODULE])
+def test_endless_recursion_in_what_runs_once_is_interrupted(long_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "ONCE", replace(jit.ONCE, long_from=long_from))
     model = ulam.StanModel(RECURSIVE_ONCE, opt_level=0, cache=False)
     raised(lambda: model.param_constrain(at(0.3), include_gq=True, rng=model.new_rng(1)))
 
