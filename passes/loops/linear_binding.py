@@ -137,7 +137,8 @@ class Binding:
         for loop in self.statement.around:
             env, write = copier.loop(loop, env, write)
         for term in (*self.square.terms, *self.statement.checked):
-            env |= {variable: env[stands_for] for variable, stands_for in reversed(term.moved)}
+            for variable, stands_for in reversed(term.moved):
+                env[variable] = env[stands_for]
         return write, env
 
     def _branches(self) -> list[tuple[scf.IfOp, int]]:

@@ -51,17 +51,21 @@ class RepeatedFunctions:
         computes: str,
         *,
         binds: bool,
+        in_lanes: bool,
         in_place: bool = False,
     ) -> None:
-        """`binds`: what depends on data alone is computed when data are bound. `in_place`: none is called."""
+        """`binds`: what depends on data alone is computed when data are bound. `in_lanes`: loops are widened, so what
+        takes numbers alone is worth to be in place. `in_place`: none is called."""
         self._functions = functions
         self._roots = [blocks[name] for name in _BLOCKS.get(computes, ()) if name in blocks]
         self._binds = binds
+        self._in_lanes = in_lanes
         self._in_place = in_place
         self.solves_once = computes == "density" and binds
         """Whether solutions that depend on data alone are computed when data are bound, not with optional output."""
         self._callees: dict[str, Counter[str]] = {}
-        self._sizes = FunctionSizes(functions, lambda op: op.callback is not None)
+        self._sizes = FunctionSizes(functions, lambda op: False)
+        self._sizes_without_solvers = FunctionSizes(functions, lambda op: op.callback is not None)
         self._places: dict[str, int] | None = None
         self._told: set[str] = set()
         self._given: dict[str, int] = {}
@@ -81,9 +85,9 @@ class RepeatedFunctions:
         if places * size >= ENDLESS:
             self._tell(function, told + f"more than {ENDLESS}: a function of its own", True)
             return True
-        if self._in_place or (self._binds and not any(autodiff)):
+        if self._in_place or self._sizes_without_solvers.of(name) is None or (self._binds and not any(autodiff)):
             return False
-        if not any(isinstance(argument, Container) for argument in arguments):  # may be in SIMD lanes of a loop
+        if self._in_lanes and not self._solves(name) and not any(isinstance(v, Container) for v in arguments):
             return False
         bits = tuple(map(bool, autodiff))
         if self._binds and self._has_work_on_data(function, bits, drops=body_drops_constants(function, unnormalized)):
@@ -100,6 +104,10 @@ class RepeatedFunctions:
             roots = [(1, root) for root in self._roots]
             self._given[name] = sum(places * _given(root, name) for places, root in [*roots, *inside] if places)
         return self._given[name]
+
+    def _solves(self, name: str) -> bool:
+        """Whether a function of the library inside is given one of the program: nothing for SIMD lanes."""
+        return self._sizes_without_solvers.of(name) is None
 
     def _tell(self, function: stan.FuncOp, message: str, done: bool) -> None:
         subject = f"function {function.stan_name.data}"

@@ -330,11 +330,14 @@ _WRITERS: dict[str, Callable[[ProgramParts, list[CheckSite], UnitKind], list[fun
 def lower_unit(program: ProgramParts, kind: UnitKind, *, whole_terms: bool = False) -> LoweredUnit:
     """The functions of a unit, before differentiation and hoisting. `whole_terms`: see `target_terms`."""
     sites: list[CheckSite] = []
-    repeated = None
-    if not kind.locating:
-        repeated = RepeatedFunctions(
-            program.functions, program.blocks, kind.computes, binds=kind.has_bind, in_place=whole_terms
-        )
+    repeated = RepeatedFunctions(
+        program.functions,
+        program.blocks,
+        kind.computes,
+        binds=kind.has_bind,
+        in_lanes=kind.hot,
+        in_place=whole_terms and not kind.locating,
+    )
     errors = "elsewhere" if kind.hot else "by call"
     outlined = Outlined(program.functions, whole_terms, of_data=not kind.has_bind, repeated=repeated, errors=errors)
     program = replace(program, outlined=outlined, profiled=kind.profiled, is_bound=kind.is_bound)

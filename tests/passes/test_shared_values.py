@@ -73,5 +73,38 @@ def test_work_grows_as_the_program(program: Callable[[int], str]) -> None:
         return calls_made(compile_both)
 
     work(2)  # what is imported and made once
-    short, long = work(8), work(24)  # 3 times as long: 9 times the work would be in square of it
+    short, long = work(4), work(12)  # 3 times as long: 9 times the work would be in square of it
     assert long < 7 * short
+
+
+def _functions_that_call_twice(first: str, length: int) -> str:
+    calls = (f"real f{k}(real x) {{ return f{k - 1}(x * 1.5) + f{k - 1}(x * 0.7); }}" for k in range(1, length + 1))
+    blocks = (first, *calls)
+    return "\n".join(
+        [
+            "functions {",
+            *blocks,
+            f"}} parameters {{ real<lower=0> x; }} model {{ target += f{length}(x) - square(x); }}",
+        ]
+    )
+
+
+LEAVES = {
+    "rejects": 'real f0(real x) { if (x > 9) reject("too large"); return x * 1.1; }',
+    "integrates": """
+        real g(real x, real xc, array[] real th, array[] real xr, array[] int xi) { return exp(-th[1] * x); }
+        real f0(real x) { return integrate_1d(g, 0, 1, {x}, {0.0}, {0}, 1e-8); }""",
+}
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize(("unit", "shortest"), [("locate", 10), ("gradient_propto", 17)])
+def test_functions_that_call_twice(leaf: str, unit: str, shortest: int) -> None:
+    """As many copies as there would be could not be written: not of a density, nor to find which error comes first."""
+
+    def work(length: int) -> int:
+        program = _functions_that_call_twice(LEAVES[leaf], length)
+        return calls_made(lambda: Compiler(program, "model.stan", CompileOptions(0)).llvm_text(unit))
+
+    work(shortest)
+    assert work(2 * shortest) < 7 * work(shortest)
