@@ -58,7 +58,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
         'if-changed{passes="sums-to-target" then="cse,dce"}',
         *((LINEAR_LAYOUTS.format("{early=true}"),) if layouts else ()),
-        'if-changed{passes="terms-at-stores,private-rows" then="fold,cse,dce"}',
+        'if-changed{passes="terms-at-stores,elements-at-reads,private-rows" then="fold,cse,dce"}',
         f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}',
         "dead-stores",
     )
@@ -96,6 +96,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     if unit.has_bind:
         passes.append("hoist-data")
     if unit.hot:
+        passes += ['if-changed{passes="carried-data" then="fold,cse,dce,hoist-data"}'] if is_loose else []
         passes += ['if-changed{passes="data-divisors{function=evaluate}" then="licm"}'] if is_loose else []
         passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_loose else ())]
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")

@@ -93,6 +93,8 @@ PASSES: dict[str, str] = {
     "dead-stores": "ulam.passes.loops.dead_stores:DeadStores",
     "loops-from-guards": "ulam.passes.loops.loops_from_guards:LoopsFromGuards",
     "data-divisors": "ulam.passes.loops.data_divisors:DataDivisors",
+    "carried-data": "ulam.passes.loops.carried_data:CarriedData",
+    "elements-at-reads": "ulam.passes.loops.elements_at_reads:ElementsAtReads",
     "loops-from-zero": "ulam.passes.loops.loops_from_zero:LoopsFromZero",
     "loop-hints": "ulam.passes.loops.loop_hints:LoopHints",
     "share-parts": "ulam.passes.loops.share_parts:ShareParts",

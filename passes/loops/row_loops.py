@@ -40,6 +40,7 @@ _ACCESSES: dict[type[Operation], int] = {
 _NOT_REPEATED = (arith.DivfOp, scf.IfOp, rt.AllocOp, ad.TargetAddOp, ad.AccumulateOp)
 _COLUMN_TYPES = (f64, i32)
 _MOST_COLUMNS = 32
+_USES_NUMBER = "it uses the number of a row"
 
 
 class NoRows(Exception):
@@ -92,6 +93,8 @@ class LoopOverRows:
     loop: scf.ForOp
     inner: scf.ForOp | None = None
     columns: list[RowColumn] = field(default_factory=list[RowColumn])
+    computed: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    """Columns that are in no memory: what rows compute of their numbers and of data."""
     additions: list[ad.AccumulateOp] = field(default_factory=list[ad.AccumulateOp])
     """To memory that is there before and behind the loop."""
     sums: dict[int, int | None] = field(default_factory=dict[int, int | None])
@@ -117,7 +120,7 @@ class LoopOverRows:
                 return
             except NoRows:
                 self.inner = None
-                self.columns, self.additions, self.branches = [], [], []
+                self.columns, self.additions, self.branches, self.computed = [], [], [], {}
                 self.sums, self.numbers = {}, set()
         self._find()
 
@@ -214,6 +217,8 @@ class LoopOverRows:
         if not found:
             raise NoRows("its iterations read no data of their own")
         for key, loads in found.items():
+            if not any(self._is_needed(load.res) for load in loads):
+                continue
             place = places[key]
             missing = all(not self._is_always_loaded(load) for load in loads)
             if missing and (place.inner is not None or not all(self.has_data_control(load) for load in loads)):
@@ -221,7 +226,7 @@ class LoopOverRows:
             self.columns.append(
                 RowColumn(place.buffer, place.strides, place.offset, tuple(loads), missing, place.across, place.inner)
             )
-        if len(self.columns) > _MOST_COLUMNS:
+        if len(self.columns) + len(self.computed) > _MOST_COLUMNS:
             raise NoRows("its iterations read too many data")
 
     def _visit(
@@ -233,6 +238,9 @@ class LoopOverRows:
         for op in block.ops:
             numbered = [k for k, operand in enumerate(op.operands) if operand in self.numbers]
             if isinstance(op, rt.LoadOp) and numbered:
+                if self._depends_on_data(op):
+                    self.numbers.add(op.res)
+                    continue
                 place = self._place(op)
                 found.setdefault(place.key, []).append(op)
                 places.setdefault(place.key, place)
@@ -240,16 +248,64 @@ class LoopOverRows:
                 continue  # the numbers in its message, which `locate` tells
             elif op.regions:
                 if op is not self.inner and numbered:
-                    raise NoRows("it uses the number of a row")
+                    raise NoRows(_USES_NUMBER)
                 if isinstance(op, scf.IfOp) and self._slices.is_data(op.cond):
                     self.branches.append(op)
                 for region in op.regions:
                     for inside in region.blocks:
                         self._visit(inside, found, places)
-            elif numbered:
-                if type(op) not in PURE and type(op) not in DIVISIONS:
-                    raise NoRows("it uses the number of a row")
+            elif numbered and (
+                isinstance(op, rt.ViewOp)
+                or type(op) in DIVISIONS
+                or (type(op) in PURE and all(map(self._slices.is_data, op.results)))
+            ):
                 self.numbers.update(op.results)
+            else:
+                for k in numbered:
+                    self._compute(op, k)
+
+    def _depends_on_data(self, load: rt.LoadOp) -> bool:
+        """Whether a row reads data where other data and its number say."""
+        return self._slices.is_data(load.res) and self._forms.of(load.index) is None
+
+    def _compute(self, op: Operation, k: int) -> None:
+        """Lets what an op uses of the number of a row be a column. Raises NoRows if it cannot be one."""
+        value = op.operands[k]
+        if isinstance(made := value.owner, arith.SIToFPOp) and made.input.type == i32:
+            value = made.input  # which takes half of the memory
+        if value.type not in _COLUMN_TYPES or not self._is_made_once(value) or self._is_number(value):
+            raise NoRows(_USES_NUMBER)
+        self.computed[value] = None
+
+    def _is_made_once(self, value: SSAValue) -> bool:
+        """Whether an op of the row, not of a loop inside, computes a value, and data decide whether it does."""
+        op = value.owner
+        if not isinstance(op, Operation) or not self.has_data_control(op):
+            return False
+        around = op.parent_op()
+        while isinstance(around, scf.IfOp):
+            around = around.parent_op()
+        return around in self.loops
+
+    def _is_number(self, value: SSAValue) -> bool:
+        """Whether nothing but the numbers of rows makes a value: of a single loop it differs from row to row."""
+        if self.inner is not None or value is self.loop.body.block.args[0]:
+            return self.inner is None
+        op = value.owner
+        if isinstance(op, Block | rt.LoadOp):
+            return isinstance(op, Block)
+        return all(self._is_number(operand) for operand in op.operands if is_inside(operand, self.loop))
+
+    def _is_needed(self, value: SSAValue) -> bool:
+        """Whether rows need a value otherwise than to compute what is a column itself."""
+        if value in self.computed:
+            return False
+        for use in value.uses:
+            op = use.operation
+            is_data = type(op) in (rt.LoadOp, *PURE) and all(map(self._slices.is_data, op.results))
+            if not is_data or any(map(self._is_needed, op.results)):
+                return True
+        return False
 
     def _place(self, load: rt.LoadOp) -> _Place:
         """Buffer, strides and offset of what a row loads."""
@@ -308,13 +364,14 @@ class LoopOverRows:
             return around.parent is self.body
         return around in self.loops
 
-    def has_data_control(self, load: rt.LoadOp) -> bool:
-        parent = load.parent_op()
+    def has_data_control(self, op: Operation) -> bool:
+        """Whether an op computes data, and data alone decide whether a row does so."""
+        parent = op.parent_op()
         while parent is not None and parent is not self.loop:
             if not self._slices.has_data_control(parent):
                 return False
             parent = parent.parent_op()
-        return self._slices.is_data(load.res)
+        return all(map(self._slices.is_data, op.results))
 
 
 def _is_of_iteration(memory: SSAValue, loop: scf.ForOp) -> bool:

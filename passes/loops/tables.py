@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPF, constant
 from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import enclosing, is_inside
 from ulam.passes.builder import WRAPS
+from ulam.passes.loops.effects import is_speculatable
 
 Loops = tuple[scf.ForOp, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
@@ -47,6 +48,30 @@ def is_costly_within(
     return costly
 
 
+def may_leave(value: SSAValue, nest: Operation) -> bool:
+    """Whether a value is there in front of a nest, or may be: where branches compute it, and no loops."""
+    if not is_inside(value, nest):
+        return True
+    op = value.owner
+    if isinstance(op, Block) or not is_speculatable(op):
+        return False
+    loop = enclosing(op, scf.ForOp)
+    if loop is not None and (loop is nest or nest.is_ancestor(loop)):
+        return False
+    return all(may_leave(operand, nest) for operand in op.operands)
+
+
+def leave(value: SSAValue, nest: Operation) -> None:
+    """Takes what computes a value out of the branches of a nest."""
+    if is_inside(value, nest):
+        op = value.owner
+        assert isinstance(op, Operation) and nest.parent is not None
+        for operand in op.operands:
+            leave(operand, nest)
+        op.detach()
+        nest.parent.insert_op_before(op, nest)
+
+
 class IterationTable:
     """The number of entries that a nest needs. `ops` compute it: they belong in front of the nest.
 
@@ -76,10 +101,10 @@ class IterationTable:
         """How often each loop runs."""
         return self._trips
 
-    def allocate(self, like: Operation) -> rt.AllocOp:
+    def allocate(self, like: Operation, element: Attribute = f64) -> rt.AllocOp:
         """Memory for the values of an expression; it goes behind `ops`."""
         assert self.count is not None
-        return rt.AllocOp(self.count, rt.BufferType(f64), location=like.location)
+        return rt.AllocOp(self.count, rt.BufferType(element), location=like.location)
 
     def entry(self, variables: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         """The number of the entry for the loops' `variables`, and the ops that compute it."""

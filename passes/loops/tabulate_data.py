@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, f64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import enclosing, is_inside
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import is_speculatable
-from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within
+from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within, leave, may_leave
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
@@ -92,7 +90,7 @@ def _collect(
         if not slices.has_data_control(op):
             return
         if isinstance(op, scf.ForOp):
-            if op is not nest and not all(_may_leave(bound, nest) for bound in (op.lb, op.ub)):
+            if op is not nest and not all(may_leave(bound, nest) for bound in (op.lb, op.ub)):
                 return  # its trip count depends on the iteration of an outer loop
             loops = (*loops, op)
         for region in op.regions:
@@ -110,30 +108,6 @@ def _collect(
         entries.append(_Entry(op, loops))
 
 
-def _may_leave(value: SSAValue, nest: Operation) -> bool:
-    """Whether a value is there in front of a nest, or may be: where branches compute it, and no loops."""
-    if not is_inside(value, nest):
-        return True
-    op = value.owner
-    if isinstance(op, Block) or not is_speculatable(op):
-        return False
-    loop = enclosing(op, scf.ForOp)
-    if loop is not None and (loop is nest or nest.is_ancestor(loop)):
-        return False
-    return all(_may_leave(operand, nest) for operand in op.operands)
-
-
-def _leave(value: SSAValue, nest: Operation) -> None:
-    """Takes what computes a value out of the branches of a nest."""
-    if is_inside(value, nest):
-        op = value.owner
-        assert isinstance(op, Operation) and nest.parent is not None
-        for operand in op.operands:
-            _leave(operand, nest)
-        op.detach()
-        nest.parent.insert_op_before(op, nest)
-
-
 def _is_data_user(op: Operation, slices: DataSlices) -> bool:
     """Whether the only consequence of a use is another data-only real."""
     return len(op.results) == 1 and op.results[0].type == f64 and not op.regions and slices.is_data(op.results[0])
@@ -146,7 +120,7 @@ def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> Non
     for entry in entries:
         if (table := tables.get(entry.loops)) is None:
             for bound in (bound for loop in entry.loops for bound in (loop.lb, loop.ub)):
-                _leave(bound, nest)
+                leave(bound, nest)
             table = tables[entry.loops] = IterationTable(entry.loops, moves=True)
             nest.parent.insert_ops_before(table.ops, nest)
         allocation = table.allocate(entry.op)

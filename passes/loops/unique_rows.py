@@ -39,7 +39,7 @@ from ulam.passes.loops.sorted_columns import SortedColumns
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import copies, discard, replace_uses
+from ulam.passes.rewriting import cloned, copies, discard, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
@@ -176,10 +176,12 @@ class _Weighted(RowGroups):
         anchor = ancestor_in(self.rows.loop, self.top)
         assert anchor is not None
         self._count()
+        self.computed = [self._in_body(value) for value in self.rows.computed]
         is_kept = any(column.inner is not None for column in self.rows.columns)
         self.chain = [] if is_kept else _chain_of(self.rows)
         self.sorted = None if is_kept or self.chain else self._sorted()
         flat = [self._flat(column) for column in self.rows.columns]
+        flat += [Strided(self._tabulated([made]), self.one, self.one, self.zero, stays=True) for made in self.computed]
         columns = self.layout(flat, is_kept, self._arms())
         self._note()
         if is_kept:
@@ -222,7 +224,7 @@ class _Weighted(RowGroups):
         if found is None or not all(
             not column.may_be_missing and column.strides[0] == {(): 1} and _slot_of(column.buffer) in found.slots
             for column in self.rows.columns
-        ):
+        ) or self.computed:
             return None
         return found
 
@@ -252,7 +254,7 @@ class _Weighted(RowGroups):
         """Where a column is, in the order of the rows."""
         element = column.loads[0].res.type
         if column.may_be_missing:
-            return Strided(self._filled(column), self.one, self.one, self.zero, stays=True)
+            return Strided(self._tabulated(column.loads), self.one, self.one, self.zero, stays=True)
         offset = self._form(column.offset)
         strides: list[SSAValue] = []
         for loop, form in zip(self.rows.loops, column.strides, strict=True):
@@ -289,10 +291,22 @@ class _Weighted(RowGroups):
         self.before += ops
         return value
 
-    def _filled(self, column: RowColumn) -> SSAValue:
-        """A table of what rows load where they load it, else zero."""
-        table = self.lasting(self.count, column.loads[0].res.type, zero=True)
-        self._fill(column.loads, table)
+    def _in_body(self, value: SSAValue) -> Operation:
+        """The op that computes a value of a row; in the inner loop, if rows are those of a nest."""
+        op, body = value.owner, self.rows.body
+        assert isinstance(op, Operation) and body.first_op is not None
+        if ancestor_in(op, body) is not None:
+            return op
+        inside = cloned(op)
+        body.insert_op_before(inside, body.first_op)
+        for use in [use for use in value.uses if ancestor_in(use.operation, body) is not None]:
+            use.operation.operands[use.index] = inside.results[0]
+        return inside
+
+    def _tabulated(self, ops: Sequence[Operation]) -> SSAValue:
+        """A table of what rows load or compute, where they do so, else zero."""
+        table = self.lasting(self.count, ops[0].results[0].type, zero=True)
+        self._fill(ops, table)
         return table
 
     def _fill(
@@ -428,9 +442,14 @@ class _Weighted(RowGroups):
         """The body of the loop as a loop over the rows of a group."""
         rows, loop = self.rows, self.rows.loop
         source = rows.body
-        for column, taken in zip(rows.columns, columns, strict=True):
+        for column, taken in zip(rows.columns, columns, strict=False):
             for load in column.loads:
                 load.operands = (taken, self._index(column, load, source.args[0]))
+        for made, taken in zip(self.computed, columns[len(rows.columns) :], strict=True):
+            assert made.parent is not None
+            load = rt.LoadOp(taken, source.args[0], location=made.location)
+            made.parent.insert_op_before(load, made)
+            replace_uses(made.results[0], load.res)
         for op in list(ops_within(loop.body.block)):
             if isinstance(op, ad.TargetAddOp) or op in rows.additions:
                 self._weigh(op, weight)

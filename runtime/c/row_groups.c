@@ -22,16 +22,27 @@ ULAM_API void ulam_flatten_ints(ulam_context *ctx, const int32_t *x, int64_t n, 
 enum { GROUP = 10, BITS = 32, ARMS = 8 };
 
 typedef struct {
+  int by_counts;
   int64_t rows, groups, weights[64];
 } plan;
 
+/* Kinds of equal rows: of each the first row, and how many there are; `arms` of rows, or NULL, where all have arm 0. */
+typedef struct {
+  const int32_t *heads, *counts, *arms;
+  int64_t n;
+} kinds;
+
+static int is_of(const kinds *k, int64_t i, int arm) { return k->arms == NULL || k->arms[k->heads[i]] == arm; }
+
 static int64_t cost_of(const plan *p) { return p->rows + GROUP * p->groups; }
 
-/* A group for each number of equal rows; more groups than there is room for if there are so many. */
-static plan plan_of_counts(const int32_t *counts, int64_t g, int64_t room) {
-  plan p = {.rows = g};
-  for (int64_t i = 0; i < g; ++i) {
-    int64_t count = counts[i], k = 0;
+/* A group for each number of equal rows of an arm; more groups than there is room for if there are so many. */
+static plan plan_of_counts(const kinds *of, int arm, int64_t room) {
+  plan p = {.by_counts = 1};
+  for (int64_t i = 0; i < of->n; ++i) {
+    if (!is_of(of, i, arm)) continue;
+    int64_t count = of->counts[i], k = 0;
+    ++p.rows;
     while (k < p.groups && p.weights[k] != count) ++k;
     if (k < p.groups) continue;
     if (p.groups == room) {
@@ -44,45 +55,46 @@ static plan plan_of_counts(const int32_t *counts, int64_t g, int64_t room) {
 }
 
 /* A group for each bit that some number of equal rows has: a row is in as many as its number has bits. */
-static plan plan_of_bits(const int32_t *counts, int64_t g) {
-  plan p = {.rows = 0};
+static plan plan_of_bits(const kinds *of, int arm, int64_t room) {
+  plan p = {.by_counts = 0};
   uint32_t used = 0;
-  for (int64_t i = 0; i < g; ++i) {
-    used |= (uint32_t)counts[i];
-    p.rows += __builtin_popcount((uint32_t)counts[i]);
+  for (int64_t i = 0; i < of->n; ++i) {
+    if (!is_of(of, i, arm)) continue;
+    used |= (uint32_t)of->counts[i];
+    p.rows += __builtin_popcount((uint32_t)of->counts[i]);
   }
   for (int bit = 0; bit < BITS; ++bit)
     if (used >> bit & 1) p.weights[p.groups++] = (int64_t)1 << bit;
+  if (p.groups > room) p.groups = INT32_MAX;
   return p;
 }
 
 /* Puts the kinds of equal rows of an arm into the groups of a plan, from `found` on; where each group ends. */
-static int64_t fill_groups(const plan *p, int by_counts, const int32_t *heads, const int32_t *counts, const int32_t *arms,
-                           int arm, int64_t g, int64_t found, int32_t *order, int64_t *ends) {
+static int64_t fill_groups(const plan *p, const kinds *of, int arm, int64_t found, int32_t *order, int64_t *ends) {
   int64_t next[64];
   memset(ends, 0, (size_t)p->groups * 8);
   int place[BITS] = {0}; /* of small numbers, or of bits: which group */
   for (int j = (int)p->groups - 1; j >= 0; --j) {
-    int64_t key = by_counts ? p->weights[j] : __builtin_ctzll((uint64_t)p->weights[j]);
+    int64_t key = p->by_counts ? p->weights[j] : __builtin_ctzll((uint64_t)p->weights[j]);
     if (key < BITS) place[key] = j;
   }
   for (int pass = 0; pass < 2; ++pass) { /* counts, then writes */
-    for (int64_t i = 0; i < g; ++i) {
-      if (arms && arms[heads[i]] != arm) continue;
-      uint32_t left = (uint32_t)counts[i];
+    for (int64_t i = 0; i < of->n; ++i) {
+      if (!is_of(of, i, arm)) continue;
+      uint32_t left = (uint32_t)of->counts[i];
       int j = 0;
-      if (by_counts && left < BITS)
+      if (p->by_counts && left < BITS)
         j = place[left];
-      else if (by_counts)
+      else if (p->by_counts)
         while (p->weights[j] != left) ++j;
       do { /* one group, or one for each bit */
-        if (!by_counts) j = place[__builtin_ctz(left)];
+        if (!p->by_counts) j = place[__builtin_ctz(left)];
         if (pass == 0)
           ++ends[j];
         else
-          order[next[j]++] = heads[i];
+          order[next[j]++] = of->heads[i];
         left &= left - 1;
-      } while (!by_counts && left);
+      } while (!p->by_counts && left);
     }
     for (int64_t j = 0; pass == 0 && j < p->groups; ++j) next[j] = found, ends[j] = found += ends[j];
   }
@@ -115,22 +127,27 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
   if (a == 0) rows_of[0] = n;
   for (int64_t row = 0; row < a; ++row) ++rows_of[arms[row]];
   for (int arm = 0; arm < ARMS; ++arm) parts += rows_of[arm] > 0;
-  plan exact = plan_of_counts(counts, g, parts > 1 ? room / parts : room), bits = plan_of_bits(counts, g);
-  if (bits.groups * parts > room) bits.groups = INT32_MAX;
-  int by_counts = cost_of(&exact) <= cost_of(&bits);
-  const plan *p = by_counts ? &exact : &bits;
-  int is_worth = g > 0 && 3 * (cost_of(p) + (parts - 1) * GROUP * p->groups) <= 2 * n;
   if (a == 0) arms = NULL;
+  kinds of = {.heads = heads, .counts = counts, .arms = arms, .n = g};
+  plan plans[ARMS];
+  int64_t cost = 0;
   for (int arm = 0; arm < ARMS; ++arm) {
     if (!rows_of[arm]) continue;
-    int64_t ends[64], kinds = is_worth ? p->groups : 1;
+    plan exact = plan_of_counts(&of, arm, room / parts), bits = plan_of_bits(&of, arm, room / parts);
+    plans[arm] = cost_of(&exact) <= cost_of(&bits) ? exact : bits;
+    cost += cost_of(&plans[arm]);
+  }
+  int is_worth = g > 0 && 3 * cost <= 2 * n;
+  for (int arm = 0; arm < ARMS; ++arm) {
+    if (!rows_of[arm]) continue;
+    int64_t ends[64], count = is_worth ? plans[arm].groups : 1;
     if (is_worth)
-      fill_groups(p, by_counts, heads, counts, arms, arm, g, found, order, ends);
+      fill_groups(&plans[arm], &of, arm, found, order, ends);
     else
       ends[0] = fill_rows(arms, arm, n, found, order);
-    for (int64_t j = 0; j < kinds; ++j) {
+    for (int64_t j = 0; j < count; ++j) {
       if (ends[j] == found) continue;
-      weights[groups] = is_worth ? (double)p->weights[j] : 1, taken[groups] = arm, starts[++groups] = found = ends[j];
+      weights[groups] = is_worth ? (double)plans[arm].weights[j] : 1, taken[groups] = arm, starts[++groups] = found = ends[j];
     }
   }
   figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || parts > 1;

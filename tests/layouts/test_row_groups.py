@@ -50,6 +50,15 @@ def test_rows_with_many_numbers_of_copies_are_in_groups_by_bits() -> None:
     assert len(order) == figures[1]
 
 
+def test_each_arm_has_the_groups_that_it_needs() -> None:
+    """Weights that only one arm has cost no group in the other: 300 rows of 15 kinds, of 12 and of 8, are 15."""
+    kinds = [kind for kind in range(15) for _ in range(24 if kind < 10 else 12)]
+    found, order, figures = grouped(kinds, [int(kind < 10) for kind in kinds])
+    assert found == Counter((kind, int(kind < 10)) for kind in kinds)
+    assert figures == [2, 15, 1, 1, 60, 2]
+    assert len(order) == 15
+
+
 def test_groups_of_many_weights_and_arms_have_room() -> None:
     """Each of 16 bits in each of 5 arms would be more groups than there is room for: rows go as they are."""
     kinds = [0] * (2**16 - 1) + list(range(1, 400))

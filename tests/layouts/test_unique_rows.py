@@ -211,3 +211,46 @@ def test_branches_that_are_alike_for_all_rows_may_stand_around_those_on_data(tmp
         (parts,) = [choice for choice in model.layout_choices() if choice.layout == "parts of rows"]
         assert parts.taken == (categories == 5)
         assert categories == 1 or parts.figures["parts"] == 3
+
+
+NUMBERED = """
+data { int N; int J; int T; array[J, T] int<lower=0, upper=1> y; array[J] real w; array[J, 3] int from; vector[50] z; }
+parameters { real a; real b; }
+model {
+  for (j in 1:J) {
+    int s = 0;
+    for (t in 1:T) {
+      target += erf(a * s + b * (t - 1 - s));
+      if (y[j, t] == 1) target += erf(b * (t + 0.5) + w[j]);
+      s += y[j, t];
+    }
+  }
+  for (j in 1:J) target += erf(a * z[from[j, 2] + min(j, 2)] + b);
+}
+"""
+
+
+def numbered(rows: int, kinds: int) -> dict[str, Any]:
+    rng = np.random.default_rng(rows)
+    own = rng.integers(0, kinds, rows)
+    return {
+        "J": rows, "T": 6, "N": 6 * rows, "y": (own[:, None] >> np.arange(6)) % 2, "w": own % 2 + 0.5,
+        "from": rng.integers(1, 4, (rows, 3)), "z": rng.normal(size=50),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 100])
+def test_what_rows_compute_of_their_numbers_is_a_column(tmp_path: Path, rows: int) -> None:
+    """Numbers of what has been so far, times, and data at places that other data and the number of the row say."""
+    path = tmp_path / "numbered.stan"
+    path.write_text(NUMBERED)
+    model = assert_same(path, numbered(rows, 4), POINTS[:, :2])
+    choices = unique_rows(model)
+    assert [choice.figures["rows"] for choice in choices] == [6 * rows, rows]
+    assert [choice.taken for choice in choices] == [rows == 100] * 2
+
+
+def test_the_number_of_a_row_alone_is_no_column() -> None:
+    """Rows that differ by their number are never equal: they are not looked for."""
+    text = "data { int N; vector[N] x; } parameters { real a; } model { for (n in 1:N) target += erf(a * n + x[n]); }"
+    assert "group_heads" not in Compiler(text, "m.stan").llvm_text("gradient_propto")

@@ -107,3 +107,41 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK:         [[END:%.*]] = arith.select {{.*}} : i64
 // CHECK:         arith.subi [[END]]
 // CHECK:         rt.kernel group_reals
+
+// -----
+
+// What a row of a nest computes of its numbers and of data is a column, for which a table is filled; data that nothing
+// else reads are none.
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta: f64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %m = rt.bound 1 : i64
+    %s = rt.bound 2 : !rt.buf<i32>
+    scf.for %i = %zero to %n step %one : i64 {
+      %begin = arith.muli %i, %m : i64
+      scf.for %j = %zero to %m step %one : i64 {
+        %at = arith.addi %begin, %j : i64
+        %a = rt.load %s[%at] : i32
+        %t = arith.trunci %j : i64 to i32
+        %left = arith.subi %t, %a : i32
+        %r = arith.sitofp %left : i32 to f64
+        %p = arith.mulf %r, %theta : f64
+        ad.target_add %p
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @evaluate
+// CHECK:         scf.for [[G:%.*]] = {{.*}} : i64 {
+// CHECK:           scf.for [[R:%.*]] = {{.*}} : i64 {
+// CHECK:             [[LEFT:%.*]] = rt.load {{%.*}}[[[R]]] : i32
+// CHECK-NEXT:        %r = arith.sitofp [[LEFT]] : i32 to f64
+// CHECK:       func.func @bind
+// CHECK:         rt.store %left, {{%.*}}[{{%.*}}] : i32
+// CHECK:         rt.kernel group_ints
+// CHECK-NOT:     rt.kernel group_ints
+// CHECK:         rt.kernel weigh_rows

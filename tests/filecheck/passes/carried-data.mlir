@@ -1,0 +1,97 @@
+// RUN: stan-opt -p carried-data,dce,verify-dominance --split-input-file %s | filecheck %s
+
+// A number that a row carries, made of data alone, has a table, which `hoist-data` moves to `bind`; a counter has none.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[TABLE:%.*]] = rt.alloc {{.*}} : !rt.buf<i32>
+// CHECK:      scf.for
+// CHECK:        scf.for {{.*}} iter_args([[S:%.*]] = %none) -> (i32)
+// CHECK:          rt.store [[S]], [[TABLE]][{{%.*}}] initial : i32
+// CHECK:      scf.for %i
+// CHECK-NEXT:   scf.for %j = {{.*}} iter_args(%c = %none) -> (i32) : i64 {
+// CHECK:          [[R:%.*]] = rt.load [[TABLE]][{{%.*}}] : i32
+// CHECK:          arith.sitofp [[R]] : i32 to f64
+// CHECK:          scf.yield %d : i32
+func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0 : i32
+  %next = arith.constant 1 : i32
+  %nothing = arith.constant 0.0 : f64
+  %n = rt.bound 0 : i64
+  %m = rt.bound 1 : i64
+  %y = rt.bound 2 : !rt.buf<i32>
+  scf.for %i = %zero to %n step %one : i64 {
+    %end, %count = scf.for %j = %zero to %m step %one iter_args(%s = %none, %c = %none) -> (i32, i32) : i64 {
+      %t = rt.load %theta[%j] : f64
+      %r = arith.sitofp %s : i32 to f64
+      %k = arith.sitofp %c : i32 to f64
+      %p = arith.mulf %r, %t : f64
+      %q = arith.mulf %k, %p : f64
+      ad.target_add %q
+      %at = arith.muli %i, %m : i64
+      %place = arith.addi %at, %j : i64
+      %e = rt.load %y[%place] : i32
+      %f = arith.addi %s, %e : i32
+      %d = arith.addi %c, %next : i32
+      scf.yield %f, %d : i32, i32
+    }
+  }
+  func.return %nothing : f64
+}
+
+// -----
+
+// What an inner loop adds up of data is one number of the row, and a check of it goes where it is computed. What a
+// parameter decides on, and what only ragged loops carry, stays.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[TABLE:%.*]] = rt.alloc {{.*}} : !rt.buf<i32>
+// CHECK:      scf.for
+// CHECK:        [[S:%.*]] = scf.for {{.*}} -> (i32)
+// CHECK:        rt.store [[S]], [[TABLE]][{{%.*}}] initial : i32
+// CHECK:        rt.check
+// CHECK:      scf.for %i = {{.*}} iter_args(%v = %none) -> (i32)
+// CHECK-NOT:    rt.check
+// CHECK:        rt.load [[TABLE]]
+// CHECK:        scf.for %h = %zero to %i {{.*}} iter_args(%w = %none) -> (i32)
+func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0 : i32
+  %nothing = arith.constant 0.0 : f64
+  %n = rt.bound 0 : i64
+  %m = rt.bound 1 : i64
+  %y = rt.bound 2 : !rt.buf<i32>
+  %last = scf.for %i = %zero to %n step %one iter_args(%v = %none) -> (i32) : i64 {
+    %sum = scf.for %j = %zero to %m step %one iter_args(%s = %none) -> (i32) : i64 {
+      %e = rt.load %y[%j] : i32
+      %a = arith.addi %s, %e : i32
+      scf.yield %a : i32
+    }
+    %ok = arith.cmpi sge, %sum, %none : i32
+    rt.check %ok site 0 status 1 with %sum : i32
+    %t = rt.load %theta[%i] : f64
+    %r = arith.sitofp %sum : i32 to f64
+    %p = arith.mulf %r, %t : f64
+    ad.target_add %p
+    %own = scf.for %h = %zero to %i step %one iter_args(%w = %none) -> (i32) : i64 {
+      %e = rt.load %y[%h] : i32
+      %a = arith.addi %w, %e : i32
+      %u = arith.sitofp %w : i32 to f64
+      %q = arith.mulf %u, %t : f64
+      ad.target_add %q
+      scf.yield %a : i32
+    }
+    %some = arith.cmpf ogt, %t, %nothing : f64
+    %d = arith.sitofp %v : i32 to f64
+    %x = arith.mulf %d, %t : f64
+    ad.target_add %x
+    %l = scf.if %some -> (i32) {
+      %g = arith.addi %v, %sum : i32
+      scf.yield %g : i32
+    } else {
+      scf.yield %v : i32
+    }
+    scf.yield %l : i32
+  }
+  func.return %nothing : f64
+}
