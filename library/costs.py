@@ -32,3 +32,12 @@ _NAMES = {
 
 COSTS: dict[str, FunctionCost] = {name: cost for cost, names in _NAMES.items() for name in names.split()}
 """Of functions that are not here: CALL."""
+
+WIDENED = frozenset(
+    """
+    copysign exp exp_minus_magnitude expm1 fdim inv inv_logit inv_logit_of_bounds inv_sqrt inv_square lmultiply log
+    log1m log1m_exp log1m_inv_logit log1p log1p_exp log1p_exp_minus_magnitude log_diff_exp log_inv_logit log_of_base
+    log_sum_exp multiply_log power_by_log sqrt tanh
+    """.split()
+)
+"""Those of CALL that are computed for several rows at once (emit/primitives.py)."""

@@ -228,8 +228,11 @@ _LAYOUTS: dict[str, Kernel] = {
     "sample_reals": Kernel(f"in:f64{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:i64[1]"),
     # of each group its first row, and how many rows it has
     "group_heads": Kernel("in:i32[n] n:i64 g:i64 out:i32[g] out:i32[g]"),
-    # keys of k scatters, how many use each: the order of rows, runs of equal ones, the first of each block, figures
-    "segment_rows": Kernel("in:i32[n*k] n:i64 k:i64 in:i32[k] r:i64 b:i64 out:i32[n] out:i32[r] out:i64[b] out:i64[4]"),
+    # keys of k scatters, how many use each, what a row costs besides: the order of rows, runs of equal ones, the first
+    # of each block, figures
+    "segment_rows": Kernel(
+        "in:i32[n*k] n:i64 k:i64 in:i32[k] work:i64 r:i64 b:i64 out:i32[n] out:i32[r] out:i64[b] out:i64[4]"
+    ),
     # a column of any length `t`, n of its rows
     "take_reals": Kernel(_TAKE.format("f64")),
     "take_ints": Kernel(_TAKE.format("i32")),
@@ -237,11 +240,11 @@ _LAYOUTS: dict[str, Kernel] = {
 
 # Designs of normal linear models, when data are bound (passes/loops/linear_rows.py). Calls read and write their state.
 DESIGN_STATE = 24
-DESIGN_SIZES = 12
+DESIGN_SIZES = 11
 _DESIGNS: dict[str, Kernel] = {
     "design_key": Kernel("in:i64[n] kept:i64[n] n:i64 value:i64"),
     "design_count": Kernel("in:i64[2] kept:i64[2]"),
-    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 value:i64 value:i64 in:i64[2]"),
+    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 value:i64 in:i64[2]"),
     "design_row": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:i64 value:i64"),
     "design_turn": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}]"),
     "design_sizes": Kernel(f"in:i64[{DESIGN_STATE}] out:i64[{DESIGN_SIZES}]"),
@@ -249,7 +252,7 @@ _DESIGNS: dict[str, Kernel] = {
     # both tables, shared coefficients, those of groups: the sum of the squares of rows, that of coefficients; halves of
     # the gradient of the first
     "reduced_squares": _differentiable(
-        "in:f64[s] in:f64[t] in:f64[shared] in:f64[own*groups] s:i64 t:i64 rows:i64 shared:i64 own:i64 groups:i64 "
+        "in:f64[s] in:f64[t] in:f64[shared] in:f64[own*groups] s:i64 t:i64 shared:i64 own:i64 groups:i64 "
         "out:f64[2] kept:f64[shared] kept:f64[own*groups]", "reduced_squares_pullback"
     ),
 }

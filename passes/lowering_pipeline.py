@@ -117,7 +117,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     if unit.hessian:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
     if unit.gradient:
-        passes.append("split-scatters")
+        passes.append("split-scatters{divisions=true}" if is_loose else "split-scatters")
     passes += ["release-arena", "stack-buffers", f"loop-hints{hints}"]
     if unit.is_bound:  # what is not runs once, and is compiled as it is written, which takes time in proportion
         passes += [f"share-parts{{relocated={str(unit.hot).lower()}}}", "split-functions"]

@@ -55,9 +55,8 @@ class Binding:
         own = write.whole(len(columns.own))
         width = write.put(integer(arith.AddiOp, places.count, write.whole(len(columns.own) + 1)))
         state = write.put(rt.AllocOp(write.whole(DESIGN_STATE), _INTEGERS))
-        keeps = write.whole(int(not columns.are_few and not columns.own and not columns.chosen))
         padded = write.whole(int(not columns.are_few))
-        begin = (state, own, places.count, entries, padded, keeps, known)
+        begin = (state, own, places.count, entries, padded, known)
         write.before(rt.KernelOp("design_begin", begin))
         row = write.put(rt.AllocOp(width, _REALS, zero=True))
         turns = write.put(rt.LoadOp(state, write.whole(0)))
@@ -68,7 +67,7 @@ class Binding:
         again.before(rt.KernelOp("design_turn", (state, state)))
         sizes = write.put(rt.AllocOp(write.whole(DESIGN_SIZES), _INTEGERS))
         write.before(rt.KernelOp("design_sizes", (state, sizes)))
-        outcome, used, groups, low, room, shared_rows, shared_size, own_size, *figures = (
+        outcome, used, groups, low, room, shared_size, own_size, *figures = (
             write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(DESIGN_SIZES)
         )
         slot = take_slots(_module_of(self.statement.loop), 1 + len(_FIGURES))
@@ -78,9 +77,7 @@ class Binding:
         own_rows = write.put(rt.AllocOp(own_size, _REALS))
         write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
         is_used = write.compare_integers("ne", used, write.whole(0))
-        return Reduced(
-            is_used, figures[0], groups, low, room, shared_rows, shared, shared_size, own_rows, own_size, places
-        )
+        return Reduced(is_used, figures[0], groups, low, room, shared, shared_size, own_rows, own_size, places)
 
     def sums(self) -> list[SSAValue]:
         """What the data that rows add up are in all."""

@@ -61,12 +61,6 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
     ok = write.both(conditions)
     end = scf.YieldOp.create()
     _branch_around(statement, ok, end, write)
-    in_groups = any(square.columns.own or square.columns.chosen for square in statement.squares)
-    if not in_groups and not statement.scales.has_weights:
-        # rows are reduced, or few of them are kept as they are, unless numbers are not finite
-        for op in ops_within(loop):
-            if isinstance(op, scf.ForOp):
-                rt.LoopAttr.of_kind("cold").put(op)
     inside = OpWriter(end)
     sums = {into: inside.put(rt.AllocOp(inside.whole(1), _REALS, zero=True)) for into in statement.sums}
     for value, into in statement.constants:
@@ -284,7 +278,7 @@ class _KernelEvaluation:
         shared, mine = self._shared(write), self._of_groups(size, write)
         self._sums = write.put(rt.AllocOp(write.whole(2), _REALS))
         halves = (write.put(rt.AllocOp(count, _REALS)), write.put(rt.AllocOp(size, _REALS)))
-        sizes = (reduced.shared_size, reduced.own_size, reduced.shared_rows, count, own, reduced.room)
+        sizes = (reduced.shared_size, reduced.own_size, count, own, reduced.room)
         arguments = (reduced.shared, reduced.own, shared, mine, *sizes, self._sums, *halves)
         write.before(rt.KernelOp("reduced_squares", arguments, location=self.square.steps[0][0].location))
         squares = write.put(rt.LoadOp(self._sums, write.whole(1)))

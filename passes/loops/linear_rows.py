@@ -184,7 +184,6 @@ class Reduced:
     low: SSAValue
     room: SSAValue
     """For so many groups."""
-    shared_rows: SSAValue
     shared: SSAValue
     shared_size: SSAValue
     own: SSAValue

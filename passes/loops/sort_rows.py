@@ -9,8 +9,10 @@ rows per index, or rows in that order already, that memory is the data themselve
 `split-scatters` to write: they are marked (`ad.segments`).
 
 The order of rows may change if all that iterations leave behind are sums and flags, and if all that they read by the
-number of the row is data. Rows that evaluate no function are as fast as they are read: they stay. Of several indices
-the kernel takes all together or one of them, by what is then left to add.
+number of the row is data. Rows that evaluate no function are as fast as they are read, and beside a function that is
+not widened additions cost nothing: they stay. Of several indices the kernel takes all together or one of them, by what
+is then left to add. What that is worth depends on what rows cost besides (`_work`), and on how many of them add to what
+the one before added to: such additions wait for each other, others hardly cost more than a sum.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer
+from ulam.library.costs import WIDENED
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.data_branches import lift, may_lift, outermost_loops
@@ -31,6 +34,7 @@ from ulam.passes.loops.effects import PURE, is_speculatable
 from ulam.passes.loops.even_rows import additions
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.sorted_columns import NEEDLESS
+from ulam.passes.loops.split_scatters import RUNS_SHIFT
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
 from ulam.passes.remarks import remark_on
@@ -38,7 +42,8 @@ from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
 MOST_KEYS = 8
-REASONS = ("too few rows add to the same elements", NEEDLESS)
+_ROW, _FUNCTION = 2, 2
+REASONS = ("too few rows wait for the one before, which adds to the same element", NEEDLESS)
 FIGURES = ("rows", "segments", "longest", "sorted", "bytes")
 
 
@@ -100,8 +105,11 @@ class SortableRows:
         first = constant_integer(loop.lb)
         if first is None or constant_integer(loop.step) != 1 or not slices.is_data(loop.ub):
             raise NotSorted("how many there are is not data")
-        if not any(map(is_costly_function, body.ops)):
+        functions = [op.function.data for op in body.ops if isinstance(op, rt.MathOp) and is_costly_function(op)]
+        if not functions:
             raise NotSorted("they compute too little")
+        if not WIDENED.issuperset(functions):
+            raise NotSorted("they compute so much that additions do not count")
         by_row: dict[SSAValue, None] = {row: None}
         columns: list[rt.LoadOp] = []
         keys: dict[SSAValue, None] = {}
@@ -182,9 +190,11 @@ class _Sorter:
         """The order, the runs of equal rows, the first of each block, and what the kernel tells."""
         keys = self.rows.keys
         number = self.write.whole(len(keys))
-        runs = self.write.put(integer(arith.AddiOp, self._shifted(self.count, 2), self._shifted(self.count, 8)))
+        fewest, ends = self._shifted(self.count, 2), self._shifted(self.count, RUNS_SHIFT)
+        runs = self.write.put(integer(arith.AddiOp, fewest, ends))
         runs = self.write.put(integer(arith.AddiOp, runs, self.write.whole(2)))
-        blocks = self._shifted(self.write.put(integer(arith.AddiOp, self.count, self.write.whole(255))), 8)
+        raised = self.write.put(integer(arith.AddiOp, self.count, self.write.whole((1 << RUNS_SHIFT) - 1)))
+        blocks = self._shifted(raised, RUNS_SHIFT)
         blocks = self.write.put(integer(arith.AddiOp, blocks, self.one))
         order = self.write.put(rt.AllocOp(self.count, rt.BufferType(i32)))
         memory = self.write.put(rt.AllocBoundOp(runs, rt.BufferType(i32)))
@@ -194,7 +204,8 @@ class _Sorter:
         table = self._keys()
         uses = [sum(scatter.index is key for scatter in self.rows.scatters) for key in keys]
         numbers = self.write.put(rt.ConstantsOp(DenseArrayBase.from_list(i32, uses)))
-        arguments = (table, self.count, number, numbers, runs, blocks, order, memory, first, figures)
+        work = self.write.whole(_work(self.loop))
+        arguments = (table, self.count, number, numbers, work, runs, blocks, order, memory, first, figures)
         self.write.before(rt.KernelOp("segment_rows", arguments))
         self.write.before(rt.ReleaseOp(mark))
         self._table_bytes = self.write.put(
@@ -335,6 +346,17 @@ class _Sorter:
             copy = op.clone({operand: self._bound(operand) for operand in op.operands})
             self.copied[value] = self.write.put(copy)
         return self.copied[value]
+
+
+def _work(loop: scf.ForOp) -> int:
+    """What a row takes besides additions by an index, in such additions, where it is widened: measured, roughly."""
+    found = _ROW
+    for op in loop.body.block.ops:
+        if isinstance(op, rt.MathOp) and is_costly_function(op):
+            found += _FUNCTION
+        elif isinstance(op, arith.DivfOp) or (isinstance(op, rt.LoadOp) and op.res.type == f64):
+            found += is_inside(op.operands[1], loop)
+    return found
 
 
 def _slice(value: SSAValue, loop: scf.ForOp) -> Iterator[Operation]:

@@ -21,7 +21,7 @@ from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.rewriting import discard, replace_uses
 
-_ORDER = 6
+_ORDER = 7
 """Which argument of the kernel that makes an order gets it."""
 
 NEEDLESS = "equal rows are computed once"

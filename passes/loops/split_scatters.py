@@ -4,7 +4,8 @@
                                                       for i: adj[idx[i]] += part[i - first]
 
 Two iterations may add to the same element, so a loop with such additions stays scalar, with all the functions that it
-evaluates. Only loops that evaluate functions worth it, and that read nothing of what they add to.
+evaluates. Only loops that evaluate functions worth it, and that read nothing of what they add to. With `divisions`, a
+division is worth it, too; products that are stored are no longer fused with the addition, so bits may change.
 
 Rows that `sort-rows` has put in an order (`ad.segments`) are added by runs: one addition for all rows of a run.
 """
@@ -29,20 +30,25 @@ from ulam.passes.loops.tables import is_costly_function
 
 _BLOCK = 256
 _SHIFT = 8
+RUNS_SHIFT = 6
+"""Runs of rows end with blocks of 64 rows (runtime/c/layouts.c)."""
 _SHORT_SUM = rt.LoopAttr.of_kind("masked_tail")
 """Of a run: most have a few dozen rows, of which several sums side by side would leave all to a scalar loop."""
 
 
+@record(frozen=True)
 class SplitScatters(ModulePass):
-    """Takes scattered additions out of loops that compute, so that the computing can be widened."""
+    """Takes scattered additions out of loops that compute, so that these are widened; `divisions`: or only divide."""
 
     name = "split-scatters"
 
+    divisions: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(op)
+        run_on(op, self.divisions)
 
 
-def run_on(op: Operation) -> None:
+def run_on(op: Operation, divisions: bool = False) -> None:
     """Splits all loops at or below `op` that profit."""
     additions = [inner for inner in ops_within(op) if type(inner) is ad.AccumulateOp]
     of_loop: dict[scf.ForOp, list[ad.AccumulateOp]] = {}
@@ -51,20 +57,22 @@ def run_on(op: Operation) -> None:
         if type(loop) is scf.ForOp and not rt.LoopAttr.is_cold(loop) and _depends_on_load(addition.index, loop):
             of_loop.setdefault(loop, []).append(addition)
     for loop, scattered in of_loop.items():
-        if scatters := _scatters(loop, scattered):
+        if scatters := _scatters(loop, scattered, divisions):
             _split(loop, scatters)
     for inner in ops_within(op) if of_loop else additions:
         if isinstance(inner, ad.AccumulateOp):
             ad.SegmentsAttr.take(inner)
 
 
-def _scatters(loop: scf.ForOp, scattered: list[ad.AccumulateOp]) -> list[ad.AccumulateOp]:
+def _scatters(loop: scf.ForOp, scattered: list[ad.AccumulateOp], divisions: bool) -> list[ad.AccumulateOp]:
     """The additions of a loop to be taken out of it; none if that gains nothing or is not allowed."""
     costly = any(map(ad.SegmentsAttr.marks, scattered))
     read: list[SSAValue] = []
     for op in loop.body.block.ops:
         if isinstance(op, rt.MathOp):
             costly = costly or is_costly_function(op)
+        elif divisions and isinstance(op, arith.DivfOp):
+            costly = True
         elif isinstance(op, rt.LoadOp | ad.TakeOp | ad.KeptOp):
             read.append(op.operands[0])
         elif not isinstance(op, ad.AccumulateOp | rt.StoreOp | ad.KeepOp | scf.YieldOp) and not is_speculatable(op):
@@ -163,13 +171,13 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
 
 @record
 class _Runs:
-    """The runs of a block: where those of all blocks begin, the first and the one behind the last of this block."""
+    """The runs of some blocks: where those of all blocks begin, the first and the one behind the last of these."""
 
     rows: SSAValue
     lower: SSAValue
     upper: SSAValue
     base: SSAValue
-    """The number of the block's first row."""
+    """The number of the first row of these blocks."""
     origin: SSAValue
     """The iteration of the first row of all."""
 
@@ -205,12 +213,17 @@ class _Block:
         outcome, runs, starts = (
             rt.BoundOp(slot + k, type_) for k, type_ in enumerate((i64, rt.BufferType(i32), rt.BufferType(i64)))
         )
-        shift, start = constant(_SHIFT, i64), constant(origin, i64)
-        base = arith.SubiOp.create(operands=(self.first, start.result), result_types=(i64,), properties=WRAPS)
-        number = arith.ShRSIOp.create(operands=(base.result, shift.result), result_types=(i64,))
-        following = arith.AddiOp.create(operands=(number.result, self.one), result_types=(i64,), properties=WRAPS)
-        lower, upper = rt.LoadOp(starts.res, number.result), rt.LoadOp(starts.res, following.result)
-        ops = [outcome, runs, starts, shift, start, base, number, following, lower, upper]
+        shift, start, most = (constant(value, i64) for value in (RUNS_SHIFT, origin, (1 << RUNS_SHIFT) - 1))
+        base, rows = (
+            arith.SubiOp.create(operands=(row, start.result), result_types=(i64,), properties=WRAPS)
+            for row in (self.first, self.end)
+        )
+        raised = arith.AddiOp.create(operands=(rows.result, most.result), result_types=(i64,), properties=WRAPS)
+        blocks = [
+            arith.ShRSIOp.create(operands=(rows.result, shift.result), result_types=(i64,)) for rows in (base, raised)
+        ]
+        lower, upper = (rt.LoadOp(starts.res, block.result) for block in blocks)
+        ops = [outcome, runs, starts, shift, start, most, base, rows, raised, *blocks, lower, upper]
         by_runs = partial(self._by_run, _Runs(runs.res, lower.res, upper.res, base.result, start.result))
         every = [scatter for scatters in of_key.values() for scatter in scatters]
         row_wise: list[Operation] = [self._by_row(every)]
@@ -299,7 +312,7 @@ def _begins_blocks(lower: SSAValue, first: int) -> bool:
     owner = lower.owner
     if isinstance(owner, Block):
         loop = owner.parent_op()
-        if not isinstance(loop, scf.ForOp) or constant_integer(loop.step) != _BLOCK:
+        if not isinstance(loop, scf.ForOp) or (constant_integer(loop.step) or 1) % (1 << RUNS_SHIFT):
             return False
         return lower is owner.args[0] and _begins_blocks(loop.lb, first)
     if isinstance(owner, rt.LoadOp):

@@ -5,6 +5,7 @@
  * All is linear in the number of rows, and nothing relies on what data contain. Row numbers have 32 bits; of more rows
  * nothing is made.
  */
+#include <math.h>
 #include <string.h>
 
 #include "dense.h"
@@ -68,8 +69,29 @@ TAKE(ulam_take_ints, int32_t)
 
 /* ---------------------------------------------------------------- segments of rows that scatter to the same elements */
 
-enum { BLOCK = 256, RUN_COST = 4, LEAST_ROWS = 4 };
-static const double SUM_COST = 0.35, WORTH = 0.8;
+/* What an addition costs is 1, in a block where others are summed 2; what a row takes if its addition waits for the one
+ * before, and a run. So many rows are on their way at once: only among these is one for which another element is added to
+ * not held up. */
+enum { BLOCK = 64, LEAST_ROWS = 4, BESIDE_SUMS = 2, LATENCY = 7, RUN_COST = 4, ON_THEIR_WAY = 32 };
+static const double SUM_COST = 0.7, WORTH = 1.25;
+
+/* How many rows wait: of each few that follow, the longest run that adds to one element. */
+static int64_t rows_that_wait(const int32_t *keys, int64_t n, int64_t k) {
+  int64_t found = 0;
+  for (int64_t first = 0; first < n; first += ON_THEIR_WAY) {
+    int64_t longest = 0;
+    for (int64_t q = 0; q < k; ++q) {
+      const int32_t *key = keys + q * n;
+      int64_t run = 0;
+      for (int64_t row = first + 1; row < n && row < first + ON_THEIR_WAY; ++row) {
+        run = key[row] == key[row - 1] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+      }
+    }
+    found += longest;
+  }
+  return found;
+}
 
 /* Splits groups of rows further by a key, as `group_rows`. */
 static int64_t group_by_key(ulam_context *ctx, const int32_t *key, int64_t n, const int32_t *before, int64_t known,
@@ -133,14 +155,14 @@ static int64_t write_runs(const int32_t *starts, int64_t n, int64_t count, int64
 }
 
 /* Chooses an order of rows of which each adds to elements of buffers: `keys[q * n + row]` says to which, `uses[q]` how many
- * additions there are by key q. In the order, rows that are equal in all keys (outcome 1) or in key q (outcome 2 + q) are
- * side by side: then one sum for each of their runs is added. 0: there are too few such rows, and nothing changes.
+ * additions there are by key q, `work` what a row costs without them. In the order, rows that are equal in all keys (outcome 1) or in key q (outcome 2 + q) are
+ * side by side: then one sum for each of their runs is added. 0: less than a quarter would be gained, and nothing changes.
  *
- * Runs end with blocks of 256 rows: those of block i are first[i] to first[i + 1] - 1, and run j has the rows runs[j] to
- * runs[j + 1] - 1. There is room for r - 1 runs, n / 4 + n / 256 + 1 at most, and b - 1 blocks. `figures`: the outcome,
+ * Runs end with blocks of 64 rows: those of block i are first[i] to first[i + 1] - 1, and run j has the rows runs[j] to
+ * runs[j + 1] - 1. There is room for r - 1 runs, n / 4 + n / 64 + 1 at most, and b - 1 blocks. `figures`: the outcome,
  * whether rows had that order already, segments, the longest. The cost model counts in additions to memory. */
 ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t n, int64_t k, const int32_t *uses,
-                                int64_t r, int64_t b, int32_t *order, int32_t *runs, int64_t *first,
+                                int64_t work, int64_t r, int64_t b, int32_t *order, int32_t *runs, int64_t *first,
                                 int64_t *figures) {
   memset(runs, 0, (size_t)r * 4);
   memset(first, 0, (size_t)b * 8);
@@ -148,17 +170,18 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
   if (n > INT32_MAX) return;
   char *mark = ctx->arena_cursor;
   int32_t *memory = ulam_alloc(ctx, n * 4), *best = memory, *groups = order; /* which is written when all is known */
-  double all = 0, blocks = (double)(b - 1);
+  double all = 0, blocks = (double)(b - 1), rows = (double)n;
   for (int64_t q = 0; q < k; ++q) all += uses[q];
-  double least = WORTH * all * (double)n;
-  int64_t known = n ? 1 : -1, count = 0;
+  double adding = fmax(all * rows, LATENCY * (double)rows_that_wait(keys, n, k));
+  double least = (rows * (double)work + adding) / WORTH - rows * (double)work;
+  int64_t known = n && least > SUM_COST * all * rows ? 1 : -1, count = 0;
   for (int64_t q = 0; q < k; ++q) known = group_by_key(ctx, keys + q * n, n, q ? best : NULL, known, best);
   if (known >= 0) {
-    double cost = ((double)known + blocks) * (RUN_COST + all) + SUM_COST * all * (double)n;
+    double cost = ((double)known + blocks) * (RUN_COST + all) + SUM_COST * all * rows;
     if (cost < least) least = cost, count = known, figures[0] = 1;
   }
   for (int64_t q = 0; k > 1 && q < k; ++q) {
-    double by_others = (all - uses[q] + SUM_COST * uses[q]) * (double)n;
+    double by_others = (BESIDE_SUMS * (all - uses[q]) + SUM_COST * uses[q]) * rows;
     if (by_others >= least) continue;
     int64_t own = group_by_key(ctx, keys + q * n, n, NULL, n ? 1 : -1, groups);
     double cost = ((double)own + blocks) * (RUN_COST + uses[q]) + by_others;

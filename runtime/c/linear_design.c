@@ -6,10 +6,8 @@
  *
  * Rows come one by one. Where numbers in y and X cancel each other they come twice: the first time gives the
  * coefficients that fit best; the second time y is what they leave, computed with twice the digits. Where large ones do,
- * the rows are left as they are: what each rounds away averages out, what the sum of all does, does not. Memory is that of
- * the result, and of a block of rows.
- *
- * Without groups, rows that are better not reduced may be kept: the same code adds up their squares. */
+ * rows are not reduced: what each rounds away averages out, what the sum of all does, does not. Memory is that of the
+ * result, and of a block of rows. */
 #include <math.h>
 #include <string.h>
 
@@ -35,8 +33,7 @@ typedef struct __attribute__((may_alias)) {
   int64_t turn, own, shared, columns, entries, rows, refused, low, span, capacity, held;
   int64_t width;  /* of a shared row in the result */
   int64_t padded; /* as reduced_rows.h has it; else there is nothing but the numbers of rows and the solution */
-  int64_t keeps; /* rows as they are, if it is no less work to reduce them: 1 if they may be kept, 2 if they are */
-  double *triangle; /* shared + 1 rows of as many; rows as they are: `width` in each */
+  double *triangle; /* shared + 1 rows of as many */
   double *rounded;  /* what additions to the triangle have rounded away */
   double *groups;   /* `own` rows of `columns` for each key from `low` on */
   double *solution, *group_solutions;
@@ -79,19 +76,11 @@ static double reduced_size(double groups, double own, double shared) {
   return n * (n + 1) / 2 + groups * own * (own + n + 1) + 8;
 }
 
-/* The next rows are kept as they are. */
-static void keep_rows(ulam_context *ctx, design *d, int64_t rows) {
-  d->keeps = 2, d->turns = d->turn + 1, d->rows = 0;
-  d->triangle = zeros(ctx, rows * d->width);
-  d->solution = zeros(ctx, d->shared);
-}
-
-/* `entries`: how many of a row's are not 0, at most; `padded`: whether reduced_squares.c has them; `keeps`: whether
- * rows may be kept as they are. */
+/* `entries`: how many of a row's are not 0, at most; `padded`: whether reduced_squares.c has them. */
 ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, int64_t shared, int64_t entries,
-                                int64_t padded, int64_t keeps, const int64_t *known) {
+                                int64_t padded, const int64_t *known) {
   design d = {.turns = 2, .own = own, .shared = shared, .columns = own + shared + 1, .entries = entries};
-  d.width = padded ? reduced_width(shared) : shared + 1, d.padded = padded, d.keeps = keeps;
+  d.width = padded ? reduced_width(shared) : shared + 1, d.padded = padded;
   double n = (double)shared + 1, size = (double)known[0] * (double)entries;
   if (known[1])
     d.refused = TOO_MANY_KEYS;
@@ -99,11 +88,6 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
     d.refused = TOO_FEW_ROWS;
   else if (n * n > 4 * (30 + n) * (double)entries)
     d.refused = TOO_SLOW;
-  if (d.refused == TOO_FEW_ROWS && keeps) {
-    keep_rows(ctx, &d, known[0]);
-    memcpy(state, &d, sizeof d);
-    return;
-  }
   if (d.refused) {
     d.turns = 0, d.rows = known[0];
     memcpy(state, &d, sizeof d);
@@ -245,16 +229,6 @@ ULAM_API void ulam_design_row(ulam_context *ctx, const int64_t *old, int64_t *st
   (void)old;
   design *d = (design *)state;
   d->rows += 1;
-  if (d->keeps == 2) {
-    double *kept = d->triangle + (d->rows - 1) * d->width;
-    for (int64_t q = 0; q < width; ++q) {
-      double size = fabs(row[q]);
-      if (!(size < LARGEST) || (size > 0 && size < SMALLEST)) d->refused = NOT_FINITE;
-      kept[q] = row[q];
-      row[q] = 0;
-    }
-    return;
-  }
   for (int64_t q = 0; q < width; ++q) {
     d->block[q * BLOCK + d->held] = row[q];
     row[q] = 0;
@@ -311,10 +285,6 @@ static double cancelling(const design *d) {
 ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *state) {
   (void)old;
   design *d = (design *)state;
-  if (d->keeps == 2) {
-    d->turn += 1;
-    return;
-  }
   if (d->held) reduce_block(ctx, d);
   int64_t n = d->shared + 1;
   for (int64_t i = 0; i < n * n && !d->refused; ++i) d->triangle[i] += d->rounded[i], d->rounded[i] = 0;
@@ -326,11 +296,6 @@ ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *s
     double much = cancelling(d);
     if (!(much < TOO_MUCH)) {
       d->refused = CANCELS;
-      if (d->keeps) {
-        d->turn += 1;
-        keep_rows(ctx, d, d->rows);
-        return;
-      }
     } else if (much > MUCH) {
       memset(d->triangle, 0, (size_t)(n * n) * sizeof *d->triangle);
       if (d->own && d->span) memset(d->groups, 0, (size_t)(d->span * size) * sizeof *d->groups);
@@ -345,32 +310,28 @@ ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *s
   d->turn += 1;
 }
 
-/* One more, without anything, where their number would be taken for that of a triangle's rows. */
-static int64_t kept_rows(const design *d) { return d->rows + (d->rows == d->shared + 1); }
-
 /* sizes: 0 if the rows are reduced, else why not; whether there are tables; groups then, the first key, and how many
- * groups the table of groups has room for; shared rows; sizes of the tables below; rows, groups, coefficients, bytes. */
+ * groups the table of groups has room for; sizes of the tables below; rows, groups, coefficients, bytes. */
 ULAM_API void ulam_design_sizes(ulam_context *ctx, const int64_t *state, int64_t *sizes) {
   (void)ctx;
   design d;
   memcpy(&d, state, sizeof d);
   double reduced = reduced_size((double)d.span, (double)d.own, (double)d.shared);
   int is_less = LESS_WORK * reduced < (double)d.rows * (double)d.entries;
-  int is_kept = d.keeps == 2 && d.refused != NOT_FINITE, used = is_kept || (!d.refused && is_less);
+  int used = !d.refused && is_less;
   int64_t room = used ? (d.span + LANES - 1) & -LANES : 0;
   sizes[0] = d.refused ? d.refused : is_less ? 0 : TOO_FEW_ROWS;
   sizes[1] = used;
   sizes[2] = used ? d.span : 0;
   sizes[3] = d.low;
   sizes[4] = room;
-  sizes[5] = !used ? 0 : is_kept ? kept_rows(&d) : d.shared + 1;
-  sizes[6] = !used ? 0 : sizes[5] * d.width + (d.padded ? d.width : d.shared);
-  if (used && d.padded && has_columns(sizes[5], d.shared)) sizes[6] += (d.shared + 1) * d.width;
-  sizes[7] = room * d.own * (d.columns + 1);
-  sizes[8] = d.rows;
-  sizes[9] = d.span;
-  sizes[10] = d.shared + d.span * d.own;
-  sizes[11] = (sizes[6] + sizes[7]) * (int64_t)sizeof(double);
+  sizes[5] = !used ? 0 : (d.shared + 1) * d.width + (d.padded ? d.width : d.shared);
+  if (used && d.padded && has_columns(d.shared)) sizes[5] += (d.shared + 1) * d.width;
+  sizes[6] = room * d.own * (d.columns + 1);
+  sizes[7] = d.rows;
+  sizes[8] = d.span;
+  sizes[9] = d.shared + d.span * d.own;
+  sizes[10] = (sizes[5] + sizes[6]) * (int64_t)sizeof(double);
 }
 
 /* What is left: the shared rows, one behind the other, then the coefficients that they are relative to; of the groups
@@ -384,12 +345,11 @@ ULAM_API void ulam_design_tables(ulam_context *ctx, const int64_t *state, double
   memset(groups, 0, (size_t)group_size * sizeof *groups);
   int64_t n = d.shared + 1, size = d.own * d.columns, room = (d.span + LANES - 1) & -LANES;
   if (shared_size) {
-    int64_t rows = d.keeps == 2 ? d.rows : n, width = d.keeps == 2 ? d.width : n;
-    int64_t behind = (d.keeps == 2 ? kept_rows(&d) : n) * d.width;
-    for (int64_t i = 0; i < rows; ++i) memcpy(shared + i * d.width, d.triangle + i * width, (size_t)n * sizeof *shared);
+    int64_t behind = n * d.width;
+    for (int64_t i = 0; i < n; ++i) memcpy(shared + i * d.width, d.triangle + i * n, (size_t)n * sizeof *shared);
     memcpy(shared + behind, d.solution, (size_t)d.shared * sizeof *shared);
     double *by_column = shared + behind + d.width;
-    if (d.padded && has_columns(behind / d.width, d.shared))
+    if (d.padded && has_columns(d.shared))
       for (int64_t k = 0; k < n; ++k)
         for (int64_t i = 0; i <= k; ++i) by_column[k * d.width + i] = shared[i * d.width + k];
   }

@@ -8,8 +8,6 @@
 enum { LANES = 8, SMALL = 16 };
 
 static inline int64_t reduced_width(int64_t shared) { return (shared + LANES) & -LANES; }
-static inline int has_columns(int64_t rows, int64_t shared) {
-  return rows == shared + 1 && reduced_width(shared) <= SMALL;
-}
+static inline int has_columns(int64_t shared) { return reduced_width(shared) <= SMALL; }
 
 #endif

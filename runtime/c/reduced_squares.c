@@ -77,16 +77,15 @@ INLINE void keep(double *x, lanes a) { ((piece_there *)x)[0] = a.low, ((piece_th
 SQUARES_OF(squares_of_row, 1)
 SQUARES_OF(squares_of_four_rows, 4)
 
-/* Of triangular rows row i begins at column i. */
-INLINE number squares_of(int64_t rows, int64_t parts, int triangular,
-                         const number *restrict table, const lanes *restrict d,
+/* Of a triangle: row i begins at column i. */
+INLINE number squares_of(int64_t rows, int64_t parts, const number *restrict table, const lanes *restrict d,
                          lanes *restrict half) {
   number total = 0;
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4)
-    total += squares_of_four_rows(triangular ? i / LANES : 0, parts, table + i * parts * LANES, d, half);
+    total += squares_of_four_rows(i / LANES, parts, table + i * parts * LANES, d, half);
   for (; i < rows; ++i)
-    total += squares_of_row(triangular ? i / LANES : 0, parts, table + i * parts * LANES, d, half);
+    total += squares_of_row(i / LANES, parts, table + i * parts * LANES, d, half);
   return total;
 }
 
@@ -117,10 +116,10 @@ INLINE number squares_of(int64_t rows, int64_t parts, int triangular,
 SMALL_SQUARES(squares_of_one_part, 1)
 SMALL_SQUARES(squares_of_two_parts, 2)
 
-CLONES static number shared_squares(int64_t rows, int64_t shared, const number *restrict table,
-                                    const lanes *restrict d, lanes *restrict half) {
-  int64_t width = reduced_width(shared);
-  if (!has_columns(rows, shared)) return squares_of(rows, width / LANES, rows == shared + 1, table, d, half);
+CLONES static number shared_squares(int64_t shared, const number *restrict table, const lanes *restrict d,
+                                    lanes *restrict half) {
+  int64_t width = reduced_width(shared), rows = shared + 1;
+  if (!has_columns(shared)) return squares_of(rows, width / LANES, table, d, half);
   if (width == LANES) return squares_of_one_part(rows, table, (const number *)d, (number *)half);
   return squares_of_two_parts(rows, table, (const number *)d, (number *)half);
 }
@@ -178,7 +177,7 @@ static void *aligned(ulam_context *ctx, int64_t count) {
 /* `s`, `t`: sizes of the tables; `sums`: the sum of the squares of rows, that of all coefficients. */
 ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number *table, const number *group_table,
                                                  const number *b, const number *mine, int64_t s, int64_t t,
-                                                 int64_t rows, int64_t shared, int64_t own, int64_t groups,
+                                                 int64_t shared, int64_t own, int64_t groups,
                                                  number *sums, number *b_half, number *mine_half) {
   sums[0] = sums[1] = 0;
   if (own) dense_zero(mine_half, own * groups);
@@ -190,7 +189,7 @@ ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number
   int64_t width = reduced_width(shared), parts = width / LANES;
   lanes narrow[2 * NARROW / LANES], *d = width <= NARROW ? narrow : aligned(ctx, 2 * parts), *half = d + parts;
   number squares = 0, *each = (number *)d;
-  const number *best = table + rows * width;
+  const number *best = table + (shared + 1) * width;
   for (int64_t k = 0; k < 2 * parts; ++k) d[k] = (lanes){0};
   for (int64_t k = 0; k < shared; ++k) {
     squares += b[k] * b[k];
@@ -198,7 +197,7 @@ ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number
   }
   each[shared] = -1;
   for (int64_t k = 0; k < own * groups; ++k) squares += mine[k] * mine[k];
-  sums[0] = shared_squares(rows, shared, table, d, half);
+  sums[0] = shared_squares(shared, table, d, half);
   for (int64_t k = 0; k < shared; ++k) b_half[k] = each[width + k];
   if (t) {
     lanes *halves = aligned(ctx, shared);
@@ -212,13 +211,13 @@ ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number
 
 /* Tables are data. Where a sum is not used, nothing of what it was made of counts, finite or not. */
 ULAM_API ONE_BY_ONE void KERNEL(reduced_squares_pullback)(ulam_context *ctx, const number *table, const number *group_table,
-                                               const number *b, const number *mine, int64_t s, int64_t t, int64_t rows,
+                                               const number *b, const number *mine, int64_t s, int64_t t,
                                                int64_t shared, int64_t own, int64_t groups, const number *sums,
                                                const number *b_half, const number *mine_half, number *table_adj,
                                                number *group_adj, number *b_adj, number *mine_adj,
                                                const number *sums_adj, const number *b_half_adj,
                                                const number *mine_half_adj) {
-  (void)ctx, (void)table, (void)group_table, (void)s, (void)t, (void)rows, (void)sums;
+  (void)ctx, (void)table, (void)group_table, (void)s, (void)t, (void)sums;
   (void)table_adj, (void)group_adj, (void)b_half_adj, (void)mine_half_adj;
   if (sums_adj == NULL) return;
   if (sums_adj[0] != 0) {

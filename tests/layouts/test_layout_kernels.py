@@ -110,10 +110,10 @@ def test_a_sample_tells_where_hardly_any_rows_repeat(unique: int, found: bool) -
         assert (grouped([order], 100_000)[1] == unique) is found
 
 
-def segmented(keys: Sequence[Column], uses: list[int]) -> tuple[Column, list[int], list[int], list[int]]:
+def segmented(keys: Sequence[Column], uses: list[int], work: int = 0) -> tuple[Column, list[int], list[int], list[int]]:
     """The order of rows, the runs, the first run of each block, and figures."""
     n = len(keys[0])
-    sizes = {"n": n, "k": len(keys), "r": n // 4 + n // 256 + 2, "b": (n + 255) // 256 + 1}
+    sizes = {"n": n, "k": len(keys), "work": work, "r": n // 4 + n // 64 + 2, "b": (n + 63) // 64 + 1}
     table = [np.concatenate(keys).astype(np.int32), np.array(uses, np.int32)]
     *_, order, runs, first, figures = run("segment_rows", table, sizes)
     return order, runs.tolist(), first.tolist(), figures.tolist()
@@ -122,12 +122,12 @@ def segmented(keys: Sequence[Column], uses: list[int]) -> tuple[Column, list[int
 @pytest.mark.parametrize(
     ("n", "kinds", "ordered"),
     [
-        (7, 1, False),
+        (7, 7, False),
         (700, 5, False),
         (700, 5, True),
         (60_000, 300, False),
-        (150_000, 9000, False),
-        (150_000, 9000, True),
+        (500_000, 9000, False),
+        (500_000, 9000, True),
     ],
 )
 @pytest.mark.parametrize("far", [1, 100_003])
@@ -143,17 +143,26 @@ def test_equal_keys_come_side_by_side(n: int, kinds: int, ordered: bool, far: in
         return
     assert np.array_equal(order, np.argsort(by_begin, kind="stable"))
     assert figures == [1, ordered, len(first), np.bincount(by_begin).max()]
-    begins = sorted({*np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] - 1)).tolist(), *range(0, n, 256)})
+    begins = sorted({*np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] - 1)).tolist(), *range(0, n, 64)})
     assert runs[: len(begins) + 1] == [*begins, n]
-    assert blocks == [*np.searchsorted(begins, np.arange(0, n, 256)), len(begins)]
+    assert blocks == [*np.searchsorted(begins, np.arange(0, n, 64)), len(begins)]
     values = np.random.default_rng(1).standard_normal((n, 2))
     sizes = {"n": n, "k": 2, "row": 2, "column": 1, "t": 2 * n}
     assert np.array_equal(run("take_reals", [values.ravel(), order], sizes)[-1], values[order].ravel(order="F"))
 
 
+@pytest.mark.parametrize(("work", "run", "taken"), [(5, 1, False), (5, 4, False), (5, 300, True), (40, 300, False)])
+def test_an_order_is_for_rows_that_wait_and_compute_little(work: int, run: int, taken: bool) -> None:
+    """Additions to other elements than the row before hardly cost more than a sum."""
+    keys = np.random.default_rng(2).integers(0, 50, 6000 // run + 1).repeat(run)[:6000]
+    order, *_, figures = segmented([keys], [1], work)
+    assert (figures[0] == 1) is taken
+    assert taken or np.array_equal(order, np.arange(6000))
+
+
 def test_the_key_that_leaves_least_to_add_is_taken() -> None:
     rng = np.random.default_rng(6)
-    few, many = rng.integers(0, 9, 4000), rng.permutation(4000)
+    few, many = rng.integers(0, 9, 125).repeat(32), rng.permutation(4000)
     for keys, outcome in (([few, few + 1], 1), ([few, many], 2), ([many, few], 3), ([many, many], 0)):
         order, _, _, figures = segmented(keys, [1, 1])
         assert figures[0] == outcome
@@ -195,7 +204,7 @@ def test_more_rows_than_32_bits_count_are_left_alone() -> None:
     call("group_reals", None, n, 1, 1, 0, None, 1, n, None, count)
     assert count[0] == -1
     runs, first = np.zeros(2, np.int32), np.zeros(2, np.int64)
-    call("segment_rows", None, n, 1, None, 2, 2, None, runs, first, figures)
+    call("segment_rows", None, n, 1, None, 5, 2, 2, None, runs, first, figures)
     assert figures[0] == 0, "there is no other order"
     call("sparse_columns", None, None, 1, 1, np.array([0, n]), np.zeros(1, np.int64), figures)
     assert list(figures[:3]) == [2, n, 1]

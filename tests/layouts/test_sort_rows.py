@@ -21,6 +21,7 @@ parameters { vector[J] a; vector[K] b; vector[2] c; matrix[J, K] d; }
 LIKELIHOODS = {
     "one": "y ~ poisson_log(a[g] + c[1] * x);",
     "two": "y ~ poisson_log(a[g] + b[h] + u[g] * c[2]);",
+    "in_pieces": "x ~ cauchy(a[g], exp(d[g, 1]));",
     "by_pairs": "for (n in 1:N) y[n] ~ poisson_log(d[g[n], h[n]] + Z[n, 2] * b[h[n]]);",
 }
 
@@ -44,23 +45,27 @@ def programs() -> dict[str, ulam.StanProgram]:
     return {name: ulam.StanProgram(f"{DATA}model {{ {text} }}") for name, text in LIKELIHOODS.items()}
 
 
+EQUAL = "not taken: equal rows are computed once"
+FEW = "not taken: too few rows wait"
 CASES = [
-    ("one", 600, 20, 3, {"taken"}),
-    ("one", 600, 500, 3, {"too few"}),
-    ("one", 1, 1, 1, {"too few"}),
-    ("one", 0, 1, 1, {"too few"}),
-    ("two", 1300, 6, 5, {"equal rows are computed once"}),
-    ("two", 1300, 300, 4, {"taken"}),
-    ("two", 1300, 4, 300, {"taken"}),
-    ("by_pairs", 1030, 5, 6, {"taken"}),
-    ("by_pairs", 513, 60, 8, {"taken", "too few"}),
+    ("one", 600, 5, 3, FEW, "taken"),
+    ("one", 600, 500, 3, FEW, FEW),
+    ("one", 1, 1, 1, FEW, FEW),
+    ("one", 0, 1, 1, FEW, FEW),
+    ("two", 1300, 6, 5, EQUAL, EQUAL),
+    ("two", 1300, 300, 4, FEW, FEW),
+    ("two", 1300, 4, 300, FEW, "taken"),
+    ("in_pieces", 700, 3, 1, FEW, "taken"),
+    ("by_pairs", 1030, 3, 2, FEW, "taken"),
+    ("by_pairs", 513, 60, 8, FEW, FEW),
 ]
+"""With what is said of rows as they come, and of rows in the order of the indices."""
 
 
 @pytest.mark.parametrize("order", [False, True])
-@pytest.mark.parametrize(("name", "n", "j", "k", "expected"), CASES)
+@pytest.mark.parametrize(("name", "n", "j", "k", "unordered", "ordered"), CASES)
 def test_density_and_gradient_are_those_of_the_order_as_written(
-    programs: dict[str, ulam.StanProgram], name: str, n: int, j: int, k: int, expected: set[str], order: bool
+    programs: dict[str, ulam.StanProgram], name: str, n: int, j: int, k: int, unordered: str, ordered: str, order: bool
 ) -> None:
     rng = np.random.default_rng(n + j)
     values = data(rng, n, j, k, order)
@@ -74,7 +79,7 @@ def test_density_and_gradient_are_those_of_the_order_as_written(
     assert written.layout_choices() == []
     choice = choice_of(model)
     assert choice is not None
-    assert any(choice.message.startswith((f"rows by index: {e}", f"rows by index: not taken: {e}")) for e in expected)
+    assert choice.message.startswith(f"rows by index: {ordered if order else unordered}")
     assert choice.figures["rows"] == n
     if choice.taken:
         assert choice.figures["bytes"] <= 2 * 8 * 7 * n + 1000

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from ulam import StanModel
+from ulam.emit.primitives import PRIMITIVES
 from ulam.frontend.functions import signatures
 from ulam.frontend.functions.support import supports_call, unsupported_type
 from ulam.frontend.stan_types import INT, MATRIX, REAL, VECTOR, array_of
 from ulam.library import signature_table
 from ulam.library.catalog import names
-from ulam.library.costs import COSTS, FunctionCost
+from ulam.library.costs import COSTS, WIDENED, FunctionCost
 from ulam.library.derivatives import has_primitive
 from ulam.library.functions import (
     FunctionKind,
@@ -186,6 +187,11 @@ def test_random_numbers_of_scalars_have_kernels() -> None:
 )
 def test_costs(name: str, cost: str) -> None:
     assert function(name).cost is FunctionCost[cost]
+
+
+def test_widened_functions_are_those_that_are_no_calls() -> None:
+    written = {name for name, form in PRIMITIVES.items() if form.kind in ("own", "inline", "intrinsic")}
+    assert {name for name in written if function(name).cost is FunctionCost.CALL} == WIDENED
 
 
 def test_costs_are_of_functions() -> None:

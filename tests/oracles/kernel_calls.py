@@ -185,25 +185,23 @@ for _r, _t, _n in ((1, 1, 1), (3, 4, 2), (2, 3, 4)):
     )  # fmt: skip
 
 
-def reduced_rows(rows: int, shared: int) -> Floats:
-    """As runtime/c/reduced_rows.h has them: a triangle of as many rows as it has columns, else any rows."""
-    width = (shared + 8) // 8 * 8
+def reduced_rows(shared: int) -> Floats:
+    """As runtime/c/reduced_rows.h has them: a triangle of as many rows as it has columns."""
+    rows, width = shared + 1, (shared + 8) // 8 * 8
     found, best = np.zeros((rows, width)), np.zeros((1, width))
     found[:, : shared + 1], best[0, :shared] = random(8, rows, shared + 1), random(9, shared)
-    if rows != shared + 1:
-        return np.concatenate([found, best]).ravel()
     found = np.triu(found)
     columns = np.zeros((rows, width))
     columns[:, :rows] = found[:, :rows].T
     return np.concatenate([found, best, *([columns] if width <= 16 else [])]).ravel()
 
 
-for _rows, _shared, _own in ((4, 3, 2), (13, 12, 0), (8, 7, 1), (5, 9, 0), (22, 21, 1), (30, 21, 0)):
-    _tables = [reduced_rows(_rows, _shared), random(3, 16 * _own * (_own + _shared + 2))]
+for _shared, _own in ((3, 2), (12, 0), (7, 1), (21, 1), (40, 0)):
+    _tables = [reduced_rows(_shared), random(3, 16 * _own * (_own + _shared + 2))]
     _case(
         "reduced_squares",
         [*_tables, random(4, _shared), random(5, 16 * _own)],
-        {"s": _tables[0].size, "t": _tables[1].size, "rows": _rows, "shared": _shared, "own": _own, "groups": 16},
+        {"s": _tables[0].size, "t": _tables[1].size, "shared": _shared, "own": _own, "groups": 16},
         np.zeros_like, np.zeros_like, np.asarray, np.asarray,
     )  # fmt: skip
 # states, times, what sources and states make of the column of moves, whether each time has its own

@@ -9,7 +9,7 @@
 // CHECK-NOT:  ad.target_add
 // CHECK:      } else {
 // CHECK-NEXT: scf.for
-// CHECK:      rt.loop = #rt.loop<cold>
+// CHECK-NOT:  rt.loop<cold>
 // CHECK-LABEL: @bind
 // CHECK:      rt.kernel design_begin
 // CHECK:      rt.kernel design_row

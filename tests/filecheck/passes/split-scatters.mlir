@@ -88,3 +88,69 @@ func.func @runs(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i6
   }
   func.return
 }
+
+// So are those of a loop in pieces, as products have them, where runs end with each piece; else rows are added one by one.
+// CHECK-LABEL: func.func @pieces
+// CHECK: rt.bound 5 : !rt.buf<i32>
+// CHECK: scf.if
+func.func @pieces(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %step = arith.constant 128 : i64
+  scf.for %first = %zero to %n step %step : i64 {
+    %rest = arith.addi %first, %step : i64
+    %end = arith.minsi %rest, %n : i64
+    scf.for %i = %first to %end step %one : i64 {
+      %v = rt.load %x[%i] : f64
+      %e = rt.math exp(%v) : (f64) -> f64
+      %k = rt.load %idx[%i] : i32
+      %k64 = arith.extsi %k : i32 to i64
+      ad.accumulate %adj[%k64], %e {ad.segments = #ad.segments<slot 4, key 0, first 0>}
+    }
+  }
+  func.return
+}
+
+// CHECK-LABEL: func.func @other_pieces
+// CHECK-NOT: rt.bound
+func.func @other_pieces(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %step = arith.constant 100 : i64
+  scf.for %first = %zero to %n step %step : i64 {
+    %rest = arith.addi %first, %step : i64
+    %end = arith.minsi %rest, %n : i64
+    scf.for %i = %first to %end step %one : i64 {
+      %v = rt.load %x[%i] : f64
+      %e = rt.math exp(%v) : (f64) -> f64
+      %k = rt.load %idx[%i] : i32
+      %k64 = arith.extsi %k : i32 to i64
+      ad.accumulate %adj[%k64], %e {ad.segments = #ad.segments<slot 4, key 0, first 0>}
+    }
+  }
+  func.return
+}
+
+// A division is worth it where bits may change.
+// RUN: stan-opt %s -p 'split-scatters{divisions=true}' | filecheck %s --check-prefix=DIVISIONS
+// CHECK-LABEL: func.func @divides
+// CHECK-NOT: stack
+// DIVISIONS-LABEL: func.func @divides
+// DIVISIONS: rt.alloc stack
+// DIVISIONS: arith.divf
+// DIVISIONS-NEXT: arith.subi
+// DIVISIONS-NEXT: rt.store
+// DIVISIONS: ad.accumulate
+func.func @divides(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %c = arith.constant 1.0 : f64
+  scf.for %i = %zero to %n step %one : i64 {
+    %v = rt.load %x[%i] : f64
+    %k = rt.load %idx[%i] : i32
+    %k64 = arith.extsi %k : i32 to i64
+    %e = arith.divf %c, %v : f64
+    ad.accumulate %adj[%k64], %e
+  }
+  func.return
+}

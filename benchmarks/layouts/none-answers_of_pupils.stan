@@ -1,6 +1,6 @@
-// expect: rows by index
+// Of three additions of a row one has to wait for the one before: the others hide it.
+// expect: none
 // data: R = 24000; P = 600; Q = 40; pupil = np.repeat(np.arange(1, P + 1), Q); task = np.tile(np.arange(1, Q + 1), P); right = bits(R)
-// bind: P = R // 40
 data {
   int R;
   int P;

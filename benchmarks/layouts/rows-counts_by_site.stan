@@ -1,4 +1,4 @@
-// expect: rows by index
+// expect: unique rows
 // data: visits = 20000; sites = 250; site = index(visits, sites); caught = counts(visits, 3); effort = normal(visits)
 data {
   int<lower=0> visits;

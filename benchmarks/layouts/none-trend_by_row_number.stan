@@ -1,4 +1,5 @@
-// expect: rows by index
+// The day decides, and weekdays take turns.
+// expect: none
 // data: days = 4000; sick = counts(days, 3); weekday = index(days, 7)
 data {
   int<lower=0> days;

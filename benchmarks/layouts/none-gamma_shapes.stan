@@ -1,6 +1,6 @@
-// expect: rows by index
+// A function that takes longer than all additions of its row.
+// expect: none
 // data: N = 9000; J = 120; stand = np.sort(index(N, J)); mass = rng.gamma(2.0, 1.0, N)
-// bind: J = N // 40
 data {
   int N;
   int J;
