@@ -8,9 +8,14 @@ from functools import cache, lru_cache
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    FileLineColLoc,
+    FloatAttr,
+    IntAttr,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     UnitAttr,
+    f64,
     i8,
     i32,
     i64,
@@ -33,6 +38,31 @@ def _number(value: int) -> IntegerAttr:
 def number(value: Number) -> IntegerAttr:
     """A number of a site, a slot, ...."""
     return _number(value) if type(value) is int else IntegerAttr(value, i64) if isinstance(value, int) else value
+
+
+@lru_cache(maxsize=4096)
+def integer(value: int, type_: IntegerType) -> IntegerAttr:
+    """A constant of a type of integers."""
+    return IntegerAttr(value, type_)
+
+
+@lru_cache(maxsize=4096)
+def _usual_real(value: float) -> FloatAttr:
+    return FloatAttr(value, f64)
+
+
+def real(value: float) -> FloatAttr:
+    """A constant of reals."""
+    value = float(value)
+    return _usual_real(value) if value == value and value != 0 else FloatAttr(value, f64)  # -0.0 is equal to 0.0
+
+
+def place(file: StringAttr, line: IntAttr, column: IntAttr) -> FileLineColLoc:
+    """A place in a file: as `FileLineColLoc(...)`, which verifies what there is nothing to verify of."""
+    made = FileLineColLoc.__new__(FileLineColLoc)
+    for name, part in (("filename", file), ("line", line), ("column", column)):
+        object.__setattr__(made, name, part)
+    return made
 
 
 @lru_cache(maxsize=4096)

@@ -1,20 +1,27 @@
 """What reads the parts of ulam's own ops by name, as xDSL's accessors do, in a fifth of their time.
 
 Of xDSL's kinds of accessors those are done that passes ask all the time: parts of an op with one variadic part at most,
-behind all others, and properties. The others stay as they are.
+behind all others, operands with several, whose sizes a property has, and properties. The others stay as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import accumulate
+from struct import unpack
 from typing import Any
 
 from xdsl.irdl.operations import (
+    AttrSizedOperandSegments,
     BeforeVariadicSingleAccessor,
+    OptionalAttrAccessor,
     OptionalPropertyAccessor,
     PropertyAccessor,
     SameOptionalAccessor,
+    SingleAttrAccessor,
     UniqueVariadicAccessor,
+    VariadicAttrAccessor,
     VarIRConstruct,
 )
 
@@ -30,6 +37,12 @@ def plain_accessor(accessor: object) -> property | None:
             return property(_OPTIONAL[construct](index, count))
         case UniqueVariadicAccessor(VarIRConstruct.OPERAND, index, count):
             return property(_operands_from(index, count))
+        case SingleAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
+            return property(lambda op: op._operands[_places(op)[index]])
+        case VariadicAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
+            return property(lambda op: op._operands[_places(op)[index] : _places(op)[index + 1]])
+        case OptionalAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
+            return property(_optional_among(index))
         case OptionalPropertyAccessor(name, default):
             return property(lambda op: op.properties.get(name, default), accessor.__set__)
         case PropertyAccessor(name):
@@ -68,3 +81,21 @@ def _operands_from(index: int, count: int) -> Callable[[Any], Any]:
     if index == 0 and count == 1:
         return lambda op: op._operands
     return lambda op: op._operands[index : index + len(op._operands) - count + 1]
+
+
+def _optional_among(index: int) -> Callable[[Any], Any]:
+    def read(op: Any) -> Any:
+        places = _places(op)
+        return op._operands[places[index]] if places[index] < places[index + 1] else None
+
+    return read
+
+
+def _places(op: Any) -> tuple[int, ...]:
+    """Where the parts of an op's operands begin, by the property that has their sizes; and where the last one ends."""
+    return _sums(op.properties[AttrSizedOperandSegments.attribute_name].data.data)
+
+
+@lru_cache(maxsize=1024)
+def _sums(sizes: bytes) -> tuple[int, ...]:
+    return (0, *accumulate(unpack(f"<{len(sizes) // 4}i", sizes)))

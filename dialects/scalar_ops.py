@@ -17,8 +17,9 @@ from typing import Any, Literal
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr, IntegerType, LocationAttr, i64
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
+from ulam.dialects.attributes import integer, real
 from ulam.dialects.integers import quotient, remainder, wrapped
 from ulam.dialects.op_making import made
 
@@ -33,13 +34,13 @@ OpClass = type[Operation]
 
 def constant(value: Known, type_: Attribute, location: LocationAttr | None = None) -> arith.ConstantOp:
     """A constant of a type of integers or reals."""
-    attribute = FloatAttr(float(value), type_) if isinstance(type_, Float64Type) else IntegerAttr(int(value), type_)  # type: ignore[arg-type]
+    attribute = real(value) if isinstance(type_, Float64Type) else integer(int(value), type_)  # type: ignore[arg-type]
     return made(arith.ConstantOp, result_types=(type_,), properties={"value": attribute}, location=location)
 
 
 def known_constant(value: SSAValue) -> Known | None:
     """The number that `value` is a constant of; None if it is not one."""
-    owner = value.owner
+    owner = value.op if type(value) is OpResult else None
     if type(owner) is not arith.ConstantOp:
         return None
     attribute = owner.properties["value"]

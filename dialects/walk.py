@@ -17,7 +17,35 @@ operand_tuple: Callable[[Operation], tuple[SSAValue, ...]] = attrgetter("_operan
 previous_op: Callable[[Operation], Operation | None] = attrgetter("_prev_op")
 following_op: Callable[[Operation], Operation | None] = attrgetter("_next_op")
 """`prev_op` and `next_op`, which are properties, at half their cost: for what is done to every op."""
-_first_op: Callable[[Block], Operation | None] = attrgetter("_first_op")
+first_op: Callable[[Block], Operation | None] = attrgetter("_first_op")
+
+
+def parent_of(op: Operation) -> Operation | None:
+    """The op that has a region in which `op` stands."""
+    block = op.parent
+    region = block.parent if block is not None else None
+    return region.parent if region is not None else None
+
+
+def ops_of(block: Block) -> list[Operation]:
+    """The ops of a block, in order: xDSL's view goes through them twice to make a list."""
+    found: list[Operation] = []
+    op = first_op(block)
+    while op is not None:
+        found.append(op)
+        op = following_op(op)
+    return found
+
+
+def blocks_of(op: Operation) -> list[Block]:
+    """The blocks of an op's regions, in order."""
+    found: list[Block] = []
+    for region in op.regions:
+        block = _first_block(region)
+        while block is not None:
+            found.append(block)
+            block = _next_block(block)
+    return found
 
 
 def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
@@ -53,9 +81,11 @@ def _add_chains(regions: Sequence[Region], waiting: list[Operation]) -> None:
 
 
 def _add_chain(block: Block, waiting: list[Operation]) -> None:
-    if (first := _first_op(block)) is not None:
+    if (first := first_op(block)) is not None:
         waiting.append(first)
 
 
 _last_block: Callable[[Region], Block | None] = attrgetter("_last_block")
 _previous_block: Callable[[Block], Block | None] = attrgetter("_prev_block")
+_first_block: Callable[[Region], Block | None] = attrgetter("_first_block")
+_next_block: Callable[[Block], Block | None] = attrgetter("_next_block")

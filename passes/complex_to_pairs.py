@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.attributes import string
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.complex_functions import EACH_PART, OF_PARTS, OF_SIZES, OPERATORS
 from ulam.passes.complex_calls import result_of_parts, written_over_elements
 from ulam.passes.complex_types import PARTS, has_complex, in_reals, is_complex, part_of, sizes_in_reals
@@ -58,7 +58,7 @@ class Splitting:
         self.location: Any = None
 
     def run(self) -> None:
-        for op in list(self.program.body.block.ops):
+        for op in ops_of(self.program.body.block):
             if isinstance(op, stan.FuncOp):
                 try:
                     self.function(op)
@@ -187,7 +187,7 @@ class Splitting:
     def block(self, block: Block) -> None:
         """Rewrites the ops of a block."""
         obsolete: list[Operation] = []
-        for op in list(block.ops):
+        for op in ops_of(block):
             outer = self.at, self.end, self.location
             self.at, self.end, self.location = op, None, op.location
             if self.rewritten(op):

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_of
 from ulam.library.records import record
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.variable_form import EXITS, Variable, is_statement, yield_
@@ -49,7 +50,7 @@ class InsertProfiles(ModulePass):
 
 
 def _around(block: Block, name: str, location: LocationAttr) -> None:
-    ops = list(block.ops)
+    ops = ops_of(block)
     if ops:
         _wrap(ops, name, location)
 
@@ -57,7 +58,7 @@ def _around(block: Block, name: str, location: LocationAttr) -> None:
 def _each_statement(block: Block, kind: str) -> None:
     """A statement has the ops of its expressions in front of it. Declarations stay outside: they are seen after it."""
     group: list[Operation] = []
-    for op in list(block.ops):
+    for op in ops_of(block):
         if isinstance(op, stan.GlobalOp):
             continue
         group.append(op)

@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_within, parent_of
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.nesting import enclosing, terminator
 from ulam.passes.rewriting import discard, replace_uses
@@ -123,7 +123,7 @@ def write_out_literals(within: Operation) -> None:
 
 def literal_of(value: SSAValue) -> int | float | None:
     """The number that an expression is: a literal, perhaps promoted, else None."""
-    op = value.owner
+    op = value.op if type(value) is OpResult else None
     cls = type(op)
     if cls is stan.ConstantOp:
         assert isinstance(op, stan.ConstantOp)
@@ -143,7 +143,7 @@ def is_statement(op: Operation) -> bool:
 
 def is_global(declaration: Variable) -> bool:
     """Whether other blocks see a declared variable, or the program's output has it."""
-    parent = declaration.parent_op()
+    parent = parent_of(declaration)
     return isinstance(parent, stan.BlockOp) and parent.kind.data != "model" and "local" not in declaration.properties
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -417,7 +417,7 @@ class Compiler:
             exact_blocks=exact_blocks(),
         )
         text = emit_module(unit.module, options)
-        sites = [asdict(site) for site in unit.sites]
+        sites = [{**vars(site)} for site in unit.sites]
         return EmittedUnit(text, sites, unit.n_slots, unit.draws, unit.layouts)
 
     def _described(self, site: dict[str, Any]) -> dict[str, Any]:

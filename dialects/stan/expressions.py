@@ -35,7 +35,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ulam.dialects.attributes import UNIT, Flags, Text, flags, number, string
+from ulam.dialects.attributes import UNIT, Flags, Text, flags, number, real, string
 from ulam.dialects.op_making import give_parts
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 from ulam.dialects.stan import syntax
@@ -87,7 +87,7 @@ class ConstantOp(PlainOperation):
         elif isinstance(value, str):
             type_, attribute = STRING, string(value)
         else:
-            type_, attribute = REAL, FloatAttr(value, f64)
+            type_, attribute = REAL, real(value)
         give_parts(self, result_types=(type_,), properties={"value": attribute}, location=location)
 
     @classmethod

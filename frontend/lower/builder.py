@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
-from ulam.dialects.attributes import string
+from ulam.dialects.attributes import place, string
 from ulam.dialects.op_making import append
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import BASIC_TYPES, ArrayType, BasicType, StanType, TupleType, array_of
@@ -73,8 +73,8 @@ class StanBuilder:
         start = span.start
         known = self._locations.get(start)
         if known is None:
-            place = self.source.location(start)
-            known = FileLineColLoc(string(place.file), _int_attr(place.line), _int_attr(place.column))
+            found = self.source.location(start)
+            known = place(string(found.file), _int_attr(found.line), _int_attr(found.column))
             self._locations[start] = known
         return known
 

@@ -24,6 +24,7 @@ from dataclasses import field
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_of
 from ulam.library.records import record
 from ulam.passes.variable_form import DECLARATIONS, EXITS, LOOPS, Variable
 
@@ -108,7 +109,7 @@ class FlowGraph:
     def _region(self, node: FlowNode) -> FlowNode | None:
         """The nodes of `node.block`; the one at whose end control leaves it downwards, None if it never does."""
         current = node
-        for op in node.block.ops:
+        for op in ops_of(node.block):
             current.ops.append(op)
             if type(op) in EXITS:
                 self._ways_out(op).append(current)
@@ -168,32 +169,38 @@ class Variables:
 
     def __init__(self, graph: FlowGraph) -> None:
         self.declarations: list[Variable] = []
-        self._numbers: dict[SSAValue, int] = {}
+        self._numbers: dict[int, int] = {}  # by the identity of values, whose hash takes longer
+        self._values: list[SSAValue] = []  # which are kept, so that no other gets their identity
         globals_: dict[str, int] = {}
         for node in graph.nodes:
             for op in node.ops:
                 cls = type(op)
                 if cls in DECLARATIONS:
                     assert isinstance(op, Variable)
-                    number = self._numbers[op.results[0]] = len(self.declarations)
+                    number = len(self.declarations)
+                    self._add(op.results[0], number)
                     self.declarations.append(op)
                     if "local" not in op.properties and isinstance(op.parent_op(), stan.BlockOp):
                         globals_[op.var_name.data] = number
                 elif cls is stan.GlobalOp:
                     assert isinstance(op, stan.GlobalOp)
                     if (found := globals_.get(op.var_name.data)) is not None:
-                        self._numbers[op.results[0]] = found
+                        self._add(op.res, found)
+
+    def _add(self, value: SSAValue, number: int) -> None:
+        self._numbers[id(value)] = number
+        self._values.append(value)
 
     def __len__(self) -> int:
         return len(self.declarations)
 
     def number(self, variable: SSAValue) -> int:
         """The number of a variable, by its declaration's result or that of a `stan.global`."""
-        return self._numbers[variable]
+        return self._numbers[id(variable)]
 
     def find(self, variable: SSAValue) -> int | None:
         """As `number`; None for a global variable whose declaration the graph does not have."""
-        return self._numbers.get(variable)
+        return self._numbers.get(id(variable))
 
 
 def members(bits: int) -> Iterator[int]:

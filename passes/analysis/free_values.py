@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ulam.dialects.walk import following_op, operand_tuple
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 
 
 def free_values(*regions: Region) -> list[SSAValue]:
@@ -37,8 +37,7 @@ def _visit_block(block: Block, defined: set[int], free: dict[SSAValue, None]) ->
             if id(operand) not in defined:
                 free[operand] = None
         if op.regions:
-            for region in op.regions:
-                for inner in region.blocks:
-                    _visit_block(inner, defined, free)
+            for inner in blocks_of(op):
+                _visit_block(inner, defined, free)
         defined.update(map(id, op.results))
         op = following_op(op)

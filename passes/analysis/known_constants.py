@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.scalar_ops import same_value
+from ulam.dialects.walk import operand_tuple
 from ulam.passes.analysis.data_flow import Solution, solve
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
 from ulam.passes.analysis.literals import Literal, evaluate
@@ -25,7 +26,7 @@ Constants = dict[int, Literal]
 
 
 class KnownConstants:
-    """The analysis. `types`: of variables that it follows. `values`: what is known of expressions, by their result."""
+    """The analysis. `types`: of variables that it follows."""
 
     def __init__(
         self, graph: FlowGraph, variables: Variables, types: Sequence[Attribute] = (stan.INT, stan.REAL)
@@ -33,7 +34,7 @@ class KnownConstants:
         self.graph = graph
         self.variables = variables
         self.types = types
-        self.values: dict[SSAValue, Literal | None] = {}
+        self._known: dict[int, Literal] = {}  # by the identity of values, which the graph keeps
         self._live = live_variables(graph, variables).after
 
     def solve(self) -> Solution[Constants]:
@@ -52,7 +53,7 @@ class KnownConstants:
     def transfer(self, node: FlowNode, state: Constants) -> Constants:
         result: Constants | None = None
         if node.after is not None and node.after.results:
-            self.values[node.after.results[0]] = self._lazy(node.after)
+            self._note(node.after.results[0], self._lazy(node.after))
         for op in node.ops:
             if not op.results:
                 if not isinstance(op, stan.AssignOp):
@@ -81,7 +82,7 @@ class KnownConstants:
         if len(node.successors) < 2:
             return state
         if node.header_of is not None and not isinstance(node.header_of, stan.WhileOp):
-            lower, upper = (self.values.get(o) for o in node.header_of.operands[:2]) if isinstance(
+            lower, upper = (self.of(o) for o in node.header_of.operands[:2]) if isinstance(
                 node.header_of, stan.ForOp
             ) else (None, None)  # fmt: skip
             never = lower is not None and upper is not None and lower > upper
@@ -89,7 +90,7 @@ class KnownConstants:
         branch = node.ops[-1] if node.ops else None
         if not isinstance(branch, _BRANCHES):
             return state  # to the model, and to the generated quantities
-        condition = self.values.get(branch.operands[0])
+        condition = self.of(branch.operands[0])
         if condition is None:
             return state
         taken = bool(condition)
@@ -100,52 +101,62 @@ class KnownConstants:
     # ------------------------------------------------------------ expressions
 
     def _expression(self, op: Operation, state: Constants) -> None:
-        result = op.results[0]
+        (result,) = op.results
         if isinstance(op, stan.ConstantOp):
-            self.values[result] = literal_of(result)
-        elif type(op) is stan.ReadOp:
-            number = self.variables.find(op.operands[0])
-            self.values[result] = None if number is None else state.get(number)
+            self._note(result, literal_of(result))
+        elif isinstance(op, stan.ReadOp):
+            number = self.variables.find(op.var)
+            self._note(result, None if number is None else state.get(number))
         elif not op.regions:
             known: list[Literal] = []
-            for operand in op.operands:
-                value = self.values.get(operand)
+            for operand in operand_tuple(op):
+                value = self.of(operand)
                 if value is None:
-                    self.values[result] = None
-                    return
+                    break
                 known.append(value)
-            self.values[result] = evaluate(op, known) if known else None
+            else:
+                self._note(result, evaluate(op, known) if known else None)
+                return
+            self._note(result, None)
+
+    def _note(self, result: SSAValue, value: Literal | None) -> None:
+        if value is not None:
+            self._known[id(result)] = value
+        else:
+            self._known.pop(id(result), None)
+
+    def of(self, value: SSAValue) -> Literal | None:
+        """What is known of an expression of the graph."""
+        return self._known.get(id(value))
 
     def _lazy(self, op: Operation) -> Literal | None:
         """The value of `?:`, `&&`, `||` where the first operand decides."""
-        first = self.values.get(op.operands[0]) if op.operands else None
+        first = self.of(op.operands[0]) if op.operands else None
         if first is None:
             return None
         if isinstance(op, stan.SelectOp):
             taken = (op.then if first else op.otherwise).block.last_op
             assert taken is not None
-            return self.values.get(taken.operands[0])
+            return self.of(taken.operands[0])
         if isinstance(op, stan.AndOp | stan.OrOp):
             if bool(first) is isinstance(op, stan.OrOp):
                 return int(bool(first))
             end = op.right.block.last_op
             assert end is not None
-            right = self.values.get(end.operands[0])
+            right = self.of(end.operands[0])
             return None if right is None else int(right != 0)
         return None
 
     def _assigned(self, op: stan.AssignOp) -> Literal | None:
         """The value that a scalar variable gets."""
-        operands = op.operands
-        if len(operands) > 2 or operands[1].type not in self.types:
-            return None
-        return self.values.get(operands[1])
+        value = op.value
+        return self.of(value) if len(operand_tuple(op)) == 2 and value.type in self.types else None
 
 
 def _users_of_values(graph: FlowGraph) -> list[set[int]]:
     """Of each node the others that look at the values of its expressions: where lazy operands and loops end a node."""
-    home: dict[Operation | Block, FlowNode] = {op: node for node in graph.nodes for op in node.ops if op.results}
-    home |= {node.after: node for node in graph.nodes if node.after is not None and node.after.results}
+    home: dict[int, FlowNode] = {id(op): node for node in graph.nodes for op in node.ops if op.results}
+    home |= {id(node.after): node for node in graph.nodes if node.after is not None and node.after.results}
     users: list[set[int]] = [set() for _ in graph.nodes]
     for node in graph.nodes:
         looking = list(node.ops)
@@ -155,8 +166,8 @@ def _users_of_values(graph: FlowGraph) -> list[set[int]]:
             looking.append(node.after)
             looking += [region.block.last_op for region in node.after.regions if region.block.last_op is not None]
         for op in looking:
-            for operand in op.operands:
-                source = home.get(operand.owner)
+            for operand in operand_tuple(op):
+                source = home.get(id(operand.op)) if isinstance(operand, OpResult) else None
                 if source is not None and source is not node:
                     users[source.number].add(node.number)
     return users

@@ -8,6 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan.effects import takes_any_size
+from ulam.dialects.walk import operand_tuple
 from ulam.passes.analysis.data_flow import Solution, composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.variable_form import is_global
@@ -36,7 +37,8 @@ def live_step(variables: Variables, op: Operation) -> tuple[int, int]:
     """The variables that an op reads, and those that it gives a new value."""
     cls = type(op)
     if cls is stan.ReadOp:
-        return _bit(op.operands[0], variables), 0
+        (variable,) = operand_tuple(op)
+        return _bit(variable, variables), 0
     if cls is stan.DeclareOp:
         bit = _bit(op.results[0], variables)
     elif op.results or not isinstance(op, stan.AssignOp):

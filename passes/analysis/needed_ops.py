@@ -15,7 +15,7 @@ from xdsl.ir import Operation, OpResult
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.stan.effects import takes_any_size
-from ulam.dialects.walk import operand_tuple
+from ulam.dialects.walk import operand_tuple, parent_of
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
 from ulam.passes.analysis.live_variables import outputs
 from ulam.passes.analysis.nesting import enclosing
@@ -106,7 +106,7 @@ class NeededOps:
                     for region in current.regions:
                         if isinstance(region.block.last_op, stan.YieldOp | stan.ConditionOp):
                             pending.append(region.block.last_op)
-            parent = current.parent_op()
+            parent = parent_of(current)
             if parent is not None and parent not in needed and type(parent) not in _ROOTS:
                 pending.append(parent)
 
@@ -142,8 +142,10 @@ class NeededOps:
                 elif op in self.needed and takes_any_size(op.var):
                     live |= bit  # it has the sizes of what was assigned before
             elif cls is stan.ReadOp:
-                if op in self.needed and (number := self.variables.find(op.operands[0])) is not None:
-                    live |= 1 << number
+                if op in self.needed:
+                    (variable,) = operand_tuple(op)
+                    if (number := self.variables.find(variable)) is not None:
+                        live |= 1 << number
             elif cls is stan.DeclareOp:
                 live &= ~(1 << self.variables.number(op.results[0]))
         return live

@@ -60,15 +60,21 @@ class SizeFacts:
         declarations: list[Variable] = []
         for body in bodies(self.root):
             for op in ops_within(body) if "library" not in body.properties else ():
-                if isinstance(op, Variable):
-                    self._uses.setdefault(self.key(op.results[0]), _Uses()).declaration = op
-                    declarations.append(op)
-                elif isinstance(op, stan.AssignOp):
-                    uses = self._uses.setdefault(self.key(op.operands[0]), _Uses())
+                if isinstance(op, stan.AssignOp):
+                    uses = self._uses_of(op.var)
                     uses.assignments += 1
                     uses.assigned = op
+                elif isinstance(op, Variable):
+                    self._uses_of(op.results[0]).declaration = op
+                    declarations.append(op)
         for declaration in declarations:
             self._learn_minima(declaration)
+
+    def _uses_of(self, variable: SSAValue) -> _Uses:
+        key = self.key(variable)
+        if (uses := self._uses.get(key)) is None:
+            uses = self._uses[key] = _Uses()
+        return uses
 
     def key(self, variable: SSAValue) -> Hashable:
         """What names a variable in all blocks: its name if it is global, else itself."""

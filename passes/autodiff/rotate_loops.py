@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.autodiff.activity import is_real
 from ulam.passes.rewriting import copies, discard, replace_uses
@@ -22,7 +22,7 @@ from ulam.passes.rewriting import copies, discard, replace_uses
 
 def rotate_loops(block: Block) -> None:
     """Leaves the loops within `block` with conditions that hand on what they are given, inner loops first."""
-    for op in list(block.ops):
+    for op in ops_of(block):
         for region in op.regions:
             for inner in region.blocks:
                 rotate_loops(inner)

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.places import in_reverse
 from ulam.dialects.scalar_ops import constant_integer, known_constant
-from ulam.dialects.walk import operand_tuple, ops_within
+from ulam.dialects.walk import operand_tuple, ops_of, ops_within
 from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.autodiff.activity import Activity, is_real
@@ -243,7 +243,7 @@ class ReverseMode:
 
     def reverse_block(self, block: Block, frame: ReverseFrame) -> None:
         """Writes the reverse of a block's ops, last first, at the builder's position."""
-        ops = list(block.ops)
+        ops = ops_of(block)
         place = None
         for op in reversed(ops):
             if op.location is not place:

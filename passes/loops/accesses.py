@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.loops.effects import DIVISIONS, PURE, Root, may_overlap, root
 
@@ -95,7 +96,7 @@ class LoopAccesses:
         op = block.first_op
         while op is not None and self.is_known:
             self.size += 1
-            self.used.update(op.operands)
+            self.used.update(operand_tuple(op))
             self._inside.update(op.results)
             cls = type(op)
             if cls in _ELEMENTS:
@@ -112,12 +113,11 @@ class LoopAccesses:
                 self.adds_to_target = True
             elif cls is scf.ForOp or cls is scf.IfOp:
                 self.has_regions = True
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self._visit(inner)
+                for inner in blocks_of(op):
+                    self._visit(inner)
             elif cls is not rt.AllocOp:
                 self.is_known = False
-            op = op.next_op
+            op = following_op(op)
 
     def _note(self, op: Operation, kind: Kind, buffer: SSAValue, index: SSAValue | None) -> None:
         element = self._linear(index) if index is not None else None

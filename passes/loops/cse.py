@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import COMMUTATIVE, SYMMETRIC_PREDICATES, predicate_of
-from ulam.dialects.walk import following_op, operand_tuple
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
@@ -124,9 +124,8 @@ class _Eliminator:
         while op is not None:
             if op.regions:
                 inner = written_roots(op)
-                for region in op.regions:
-                    for nested in region.blocks:
-                        inner |= self._summarise(nested)
+                for nested in blocks_of(op):
+                    inner |= self._summarise(nested)
                 self.writes[op] = inner
                 roots |= inner
             elif EFFECT_BITS.get(type(op), ANYTHING_BITS) & _WRITE:
@@ -168,7 +167,8 @@ class _Eliminator:
             del self.known[self.scope.pop()]
 
     def _check(self, op: Operation) -> None:
-        key: Key = (rt.CheckOp, id(op.operands[0]))
+        condition, *_ = operand_tuple(op)
+        key: Key = (rt.CheckOp, id(condition))
         if key in self.known:
             self._discard(op)
         else:
@@ -192,10 +192,10 @@ class _Eliminator:
     def _write(self, op: Operation) -> None:
         self.loads.forget(written_roots(op))
         if isinstance(op, rt.StoreOp):
-            value, buffer, index = op.operands
+            value, buffer, index = operand_tuple(op)
             self.loads.add(root(buffer), (id(buffer), id(index)), value)
         elif isinstance(op, ad.KeepOp):
-            buffer, index, value = op.operands
+            buffer, index, value = operand_tuple(op)
             self.loads.add(root(buffer), (id(buffer), id(index)), value)
 
     def _regions(self, op: Operation) -> None:
@@ -203,10 +203,9 @@ class _Eliminator:
         if not isinstance(op, scf.IfOp):
             self.loads.forget(written)
         before = self.loads
-        for region in op.regions:
-            for block in region.blocks:
-                self.loads = _Loads(before)
-                self._block(block)
+        for block in blocks_of(op):
+            self.loads = _Loads(before)
+            self._block(block)
         self.loads = before
         self.loads.forget(written)
 

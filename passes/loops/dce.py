@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
 
 from ulam.dialects import rt
-from ulam.dialects.walk import following_op, operand_tuple, previous_op
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple, previous_op
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import (
@@ -85,9 +85,8 @@ class _Liveness:
         while op is not None:
             cls = type(op)
             if op.regions:
-                for region in op.regions:
-                    for nested in region.blocks:
-                        self._find_roots(nested)
+                for nested in blocks_of(op):
+                    self._find_roots(nested)
                 if cls is not scf.ForOp and cls is not scf.IfOp:
                     self._need_op(op)
             elif EFFECT_BITS.get(cls, ANYTHING_BITS) & _ROOT_EFFECTS:
@@ -114,7 +113,7 @@ class _Liveness:
             self.new_ops.append(op)
 
     def _need(self, value: SSAValue) -> None:
-        owner = value.owner
+        owner = value.op if type(value) is OpResult else value.owner
         cls = type(owner)
         if cls is Block or cls in _CONTROL:
             if id(value) not in self.values:
@@ -174,8 +173,9 @@ class _Liveness:
 
     def _need_carried(self, op: Operation, index: int) -> None:
         body = op.regions[0].block
-        self._need(op.operands[_BOUNDS + index])
-        self._need(terminator(body).operands[index])
+        operands, passed = operand_tuple(op), operand_tuple(terminator(body))
+        self._need(operands[_BOUNDS + index])
+        self._need(passed[index])
         self._need(body.args[index + 1])
 
     # ------------------------------------------------------------ erasing
@@ -187,9 +187,8 @@ class _Liveness:
             if id(op) in self.ops:
                 if op.regions:
                     self._trim(op)
-                    for region in op.regions:
-                        for nested in region.blocks:
-                            self._sweep(nested)
+                    for nested in blocks_of(op):
+                        self._sweep(nested)
             elif not EFFECT_BITS.get(type(op), ANYTHING_BITS) & _TERMINATOR:
                 self.changed = True
                 discard(op)  # its users, if any, were dead and are gone

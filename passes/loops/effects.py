@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from xdsl.dialects import arith, func, scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import MemoryEffect, NoMemoryEffect
 
 from ulam.dialects import ad, rt
@@ -127,8 +127,8 @@ Root = SSAValue | str
 
 def viewed(buffer: SSAValue) -> SSAValue:
     """The buffer that `buffer` is a view of, through views of views; itself if it is not a view."""
-    while type(owner := buffer.owner) is rt.ViewOp:
-        buffer = operand_tuple(owner)[0]
+    while type(buffer) is OpResult and type(owner := buffer.op) is rt.ViewOp:
+        buffer, *_ = operand_tuple(owner)
     return buffer
 
 

@@ -33,6 +33,7 @@ from ulam.dialects.scalar_ops import (
     simplify,
     width_of,
 )
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.rewriting import discard, replace_uses
@@ -67,7 +68,7 @@ class _Folding:
             if (control := _CONTROL.get(type(op))) is not None:
                 op = control(op, block, self)
                 continue
-            following = op.next_op
+            following = following_op(op)
             if (fold := _FOLDERS.get(type(op))) is not None:
                 folded = fold(op)
                 if folded is not None:
@@ -99,7 +100,7 @@ class _Folding:
 
 def _fold_binary(op: Operation) -> Folded:
     cls = type(op)
-    left, right = op.operands
+    left, right = operand_tuple(op)
     a, b = known_constant(left), known_constant(right)
     if a is None and b is None:
         outcome = IF_SAME.get(cls) if left is right else None
@@ -112,7 +113,7 @@ def _fold_binary(op: Operation) -> Folded:
 
 
 def _fold_cmpi(op: Operation) -> Folded:
-    left, right = op.operands
+    left, right = operand_tuple(op)
     predicate, width = predicate_of(op), width_of(left.type)
     if left is right:
         return int(compare_integers(predicate, 0, 0, width))
@@ -236,9 +237,8 @@ def _fold_if(op: Operation, block: Block, folding: _Folding) -> Operation | None
             folding.discard(op)
             return following
         return _inline(op, block, folding, region.block, ())
-    for region in op.regions:
-        for nested in region.blocks:
-            folding.block(nested)
+    for nested in blocks_of(op):
+        folding.block(nested)
     if op.results:
         then, otherwise = op.true_region.block.last_op, op.false_region.block.last_op
         assert then is not None and otherwise is not None
@@ -250,7 +250,8 @@ def _fold_if(op: Operation, block: Block, folding: _Folding) -> Operation | None
 
 def _fold_for(op: Operation, block: Block, folding: _Folding) -> Operation | None:
     assert isinstance(op, scf.ForOp)
-    lower, upper, step = constant_integer(op.lb), constant_integer(op.ub), constant_integer(op.step)
+    first, last, by, *_ = operand_tuple(op)
+    lower, upper, step = constant_integer(first), constant_integer(last), constant_integer(by)
     if lower is not None and upper is not None:
         if lower >= upper:
             following = op.next_op
@@ -263,7 +264,8 @@ def _fold_for(op: Operation, block: Block, folding: _Folding) -> Operation | Non
     body = op.body.block
     end = body.last_op
     assert end is not None
-    for result, argument, initial, passed in zip(op.results, body.args[1:], op.iter_args, end.operands, strict=True):
+    carried = zip(op.results, body.args[1:], op.iter_args, end.operands, strict=True) if op.results else ()
+    for result, argument, initial, passed in carried:
         if passed is argument or passed is initial:
             folding.replace_uses(argument, initial)
             folding.replace_uses(result, initial)

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
@@ -68,7 +68,7 @@ def _hoist(block: Block, around: scf.ForOp | scf.IfOp, data: DataSlices | None =
     written: list[Root] | None = None
     changed = False
     is_reached = True
-    for op in list(block.ops):
+    for op in ops_of(block):
         if data is not None and isinstance(op, scf.ForOp):
             changed = any([_lift(bound, around) for bound in (op.lb, op.ub)]) or changed
         if is_reached and type(op) is scf.ForOp and op.results:

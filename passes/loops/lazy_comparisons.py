@@ -11,7 +11,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, i1
 
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard, replace_uses
@@ -62,7 +62,7 @@ def _select(op: scf.IfOp) -> None:
     arms = [region.block for region in op.regions]
     ends = [tuple(terminator(arm).operands) for arm in arms]
     for arm in arms:
-        for inner in list(arm.ops):
+        for inner in ops_of(arm):
             if not isinstance(inner, scf.YieldOp):
                 inner.detach()
                 block.insert_op_before(inner, op)

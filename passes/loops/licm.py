@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
-from ulam.dialects.walk import following_op, operand_tuple, ops_within
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple, ops_within
 from ulam.library.records import record
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
@@ -78,11 +78,10 @@ class _Motion:
             if op.regions:
                 inside = written_roots(op)
                 binds_inside = False
-                for region in op.regions:
-                    for nested in region.blocks:
-                        roots, binds_nested = self.visit(nested)
-                        inside |= roots
-                        binds_inside = binds_inside or binds_nested
+                for nested in blocks_of(op):
+                    roots, binds_nested = self.visit(nested)
+                    inside |= roots
+                    binds_inside = binds_inside or binds_nested
                 if isinstance(op, _LOOPS):
                     self._hoist(op, inside, binds_inside)
                     if self._guarded and isinstance(op, scf.ForOp):

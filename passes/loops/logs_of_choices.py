@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.effects import is_speculatable
@@ -109,7 +109,7 @@ def _dissolve(
     """Computes both arms in front of the branch, chooses, and takes the branch away."""
     assert branch.parent is not None
     for region in branch.regions:
-        for op in list(region.block.ops)[:-1]:
+        for op in ops_of(region.block)[:-1]:
             op.detach()
             if not isinstance(op, ad.TargetAddOp):
                 branch.parent.insert_op_before(op, branch)

@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
+from ulam.dialects.walk import blocks_of, operand_tuple, ops_of
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -89,7 +90,7 @@ class _Summary:
     may_leave: bool = False
 
     def visit(self, op: Operation) -> None:
-        self.used.update(op.operands)
+        self.used.update(operand_tuple(op))
         bits = EFFECT_BITS.get(type(op), ANYTHING_BITS)
         if not bits & ~_HARMLESS and not op.regions:
             return
@@ -105,13 +106,12 @@ class _Summary:
             if bits & _LEAVE and not rt.HarmlessAttr.marks(op):
                 self.may_leave = True
         self.written |= written_roots(op)
-        for operand in op.operands:
+        for operand in operand_tuple(op):
             if type(type_ := operand.type) is rt.BufferType:
                 self.read.add(UNKNOWN if isinstance(type_.element, rt.BufferType) else root(operand))
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.ops:
-                    self.visit(inner)
+        for block in blocks_of(op):
+            for inner in ops_of(block):
+                self.visit(inner)
 
     def add(self, other: _Summary) -> None:
         self.read |= other.read
@@ -171,7 +171,7 @@ class CountedLoop:
 
 def _range(op: scf.ForOp) -> tuple[object, ...]:
     """Equal for loops over the same range."""
-    lower, upper, step = op.operands[:3]
+    lower, upper, step, *_ = operand_tuple(op)
     if constant_integer(lower) == 0:
         upper = not_clamped(upper)
     return tuple(v if (known := constant_integer(v)) is None else known for v in (lower, upper, step))
@@ -199,14 +199,13 @@ class Fusion:
     def visit(self, block: Block) -> None:
         while self._fuse_in(block, absorb=False) or (self.before_reverse_mode and self._fuse_in(block, absorb=True)):
             self.changed = True
-        for op in block.ops:
-            for region in op.regions:
-                for inner in region.blocks:
-                    self.visit(inner)
+        for op in ops_of(block):
+            for inner in blocks_of(op):
+                self.visit(inner)
 
     def _fuse_in(self, block: Block, *, absorb: bool) -> bool:
         """One walk over `block`; with `absorb`, loops go into the loop that alone reads their results."""
-        left = Counter(_range(op) for op in block.ops if type(op) is scf.ForOp)
+        left = Counter(_range(op) for op in ops_of(block) if type(op) is scf.ForOp)
         changed = False
         op = block.first_op
         while op is not None:

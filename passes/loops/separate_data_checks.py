@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ulam.dialects import rt
+from ulam.dialects.walk import ops_of
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
@@ -33,7 +34,7 @@ def separate_data_checks(function: func.FuncOp) -> bool:
     """Moves checks of data out of top-level loops and branches into such of their own; whether there were any."""
     slices = DataSlices()
     found = False
-    for op in list(function.body.block.ops):
+    for op in ops_of(function.body.block):
         if not isinstance(op, scf.ForOp | scf.IfOp):
             continue
         checks: list[Operation] = []

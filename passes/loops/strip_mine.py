@@ -30,7 +30,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant_integer
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.effects import is_speculatable
@@ -63,7 +63,7 @@ class StripMine(TellingPass):
 
 def _visit(block: Block, *, may_transpose: bool) -> list[Strips]:
     done: list[Strips] = []
-    for op in list(block.ops):
+    for op in ops_of(block):
         if type(op) is scf.ForOp and not rt.LoopAttr.is_cold(op):
             if not any(isinstance(inner, SCALAR) for inner in ops_within(op.body.block)):
                 continue
@@ -133,7 +133,7 @@ def _hoist(nest: scf.ForOp) -> None:
     """Moves what is the same in all iterations in front of the loop: sizes that are tested there."""
     block = nest.parent
     assert block is not None
-    for op in list(nest.body.block.ops):
+    for op in ops_of(nest.body.block):
         if is_speculatable(op) and not any(is_inside(operand, nest) for operand in op.operands):
             op.detach()
             block.insert_op_before(op, nest)

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
+from ulam.dialects.walk import ops_of
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.addends import addends, take_apart
 from ulam.passes.loops.data_slices import DataSlices
@@ -40,7 +41,7 @@ def sum_data_terms(function: func.FuncOp) -> bool:
     """Takes terms of data out of all nests of loops at the top of a function; whether there were any."""
     slices = DataSlices()
     found = False
-    for op in list(function.body.block.ops):
+    for op in ops_of(function.body.block):
         if isinstance(op, scf.ForOp | scf.IfOp):
             terms: list[ad.TargetAddOp] = []
             _collect(op, op, slices, terms, in_loop=False)
@@ -58,7 +59,7 @@ def _collect(nest: Operation, op: Operation, slices: DataSlices, terms: list[ad.
     elif slices.has_data_control(op):
         for region in op.regions:
             for block in region.blocks:
-                for inner in list(block.ops):
+                for inner in ops_of(block):
                     _collect(nest, inner, slices, terms, in_loop=in_loop or isinstance(op, scf.ForOp))
 
 

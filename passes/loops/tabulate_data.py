@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.walk import ops_of
 from ulam.library.records import record
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within, leave, may_leave
@@ -67,7 +68,7 @@ def tabulate_data(function: func.FuncOp, *, divisions: bool = False) -> bool:
     slices = DataSlices()
     costs = _Costs(divisions)
     found = False
-    for op in list(function.body.block.ops):
+    for op in ops_of(function.body.block):
         if not isinstance(op, scf.ForOp | scf.IfOp):
             continue
         entries: list[_Entry] = []

@@ -26,7 +26,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPF, CMPI, constant, constant_integer
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
@@ -74,7 +74,7 @@ def tabulate_invariants(function: func.FuncOp, *, branches: bool = False) -> boo
     """Makes tables in all loop nests of a function; whether there were any."""
     found = False
     slices = DataSlices() if branches else None
-    for op in list(function.body.block.ops):
+    for op in ops_of(function.body.block):
         if isinstance(op, scf.ForOp) and _Nest(op, slices).tabulate():
             found = True
     return found
@@ -330,7 +330,7 @@ def _write_values(group: _Group) -> None:
     block = Block()
     values = _compute(group, block, [loop.body.block.args[0] for loop in group.around], {})
     assert group.outer.parent is not None
-    ops = list(block.ops)
+    ops = ops_of(block)
     for op in ops:
         op.detach()
     group.outer.parent.insert_ops_before(ops, group.outer)

@@ -34,23 +34,25 @@ class ConstantPropagation(ScopePass):
 
     preserve_numerics: bool = False
 
-    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
-        for graph in graphs_of(scopes):
-            self._propagate(graph)
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> bool:
+        changed = [self._propagate(graph) for graph in graphs_of(scopes)]
+        return any(changed)
 
-    def _propagate(self, graph: FlowGraph) -> None:
+    def _propagate(self, graph: FlowGraph) -> bool:
+        """Whether something was substituted."""
         types = (stan.INT,) if self.preserve_numerics else (stan.INT, stan.REAL)
         if not _assigns_literals(graph, types):
-            return
+            return False
         variables = Variables(graph)
         analysis = KnownConstants(graph, variables, types)
         solution = analysis.solve()
         told: set[int] = set()
+        changed = False
         for node in graph.nodes:
             if solution.before[node.number] is None:
                 continue
             for op in node.ops:
-                if not isinstance(op, stan.ReadOp) or (value := analysis.values.get(op.res)) is None:
+                if not isinstance(op, stan.ReadOp) or (value := analysis.of(op.res)) is None:
                     continue
                 literal = constant(value, op.location)
                 assert op.parent is not None
@@ -64,6 +66,8 @@ class ConstantPropagation(ScopePass):
                     name = declaration.var_name.data
                     remark(self.name, declaration.location, f"variable {name}", f"replaced by {value}", done=True)
                 discard(op)
+                changed = True
+        return changed
 
 
 def _assigns_literals(graph: FlowGraph, types: Sequence[Attribute]) -> bool:

@@ -24,8 +24,8 @@ class CopyPropagation(ScopePass):
 
     name = "copy-propagation"
 
-    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> bool:
         def is_copy(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
             return not expression.ops or isinstance(assignment.value.owner, stan.ReadOp)
 
-        propagate(module, scopes, self.name, 1, Budget(None), is_copy, None)
+        return propagate(module, scopes, self.name, 1, Budget(None), is_copy, None)

@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_of
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.analysis.needed_ops import NeededOps
 from ulam.passes.analysis.scopes import Scope, bodies_of, call_effects, graphs_of
@@ -35,7 +36,7 @@ class DeadCodeElimination(ScopePass):
     name = "dead-code-elimination"
     asks_callees = True
 
-    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> bool:
         for body in bodies_of(scopes):
             for region in body.regions:
                 _decide_branches(region.block)
@@ -48,6 +49,7 @@ class DeadCodeElimination(ScopePass):
             for declaration in variables.declarations:
                 if isinstance(declaration, stan.DeclareOp) and declaration.parent is not None:
                     settle_sizes(declaration)
+        return True
 
 
 # ---------------------------------------------------------------- literal conditions
@@ -83,7 +85,7 @@ def _never_runs(op: Operation) -> bool:
 
 def _take_condition(op: stan.WhileOp) -> Operation | None:
     """Puts what a condition does, once, before its loop, which never runs; the op to go on with."""
-    moved = list(op.condition.block.ops)[:-1]
+    moved = ops_of(op.condition.block)[:-1]
     following = op.next_op
     _move_before(op, moved)
     return moved[0] if moved else following
@@ -103,7 +105,7 @@ def _take_arm(op: stan.IfOp, arm: Block) -> Operation | None:
     """Puts the ops of an arm in the place of the `if`; the op to go on with."""
     block = op.parent
     assert block is not None
-    moved = list(arm.ops)
+    moved = ops_of(arm)
     leaves = not isinstance(moved[-1], stan.YieldOp)
     following = op.next_op
     if leaves:  # what follows is never reached

@@ -13,9 +13,7 @@ that reads it, and its assignment goes. Source: optimization levels documentatio
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
 from ulam.library.records import record
@@ -24,10 +22,11 @@ from ulam.passes.analysis.scopes import own_scopes
 from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.propagation import Budget, propagate
 from ulam.passes.optimize.when import USEFUL, check_when
+from ulam.passes.running import TellingPass
 
 
 @record(frozen=True)
-class ExpressionPropagation(ModulePass):
+class ExpressionPropagation(TellingPass):
     """Substitutes expressions of at most `limit` ops; the module may grow by `budget` ops. `when`: always or useful."""
 
     name = "expression-propagation"
@@ -40,9 +39,9 @@ class ExpressionPropagation(ModulePass):
     def __post_init__(self) -> None:
         check_when(self.when)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def changes(self, module: ModuleOp) -> bool:
         def wanted(assignment: stan.AssignOp, expression: RightHandSide) -> bool:
             return not self.preserve_numerics or assignment.value.type == stan.INT
 
-        moves = SizeFactsOnDemand(op) if self.when == USEFUL else None
-        propagate(op, own_scopes(op), self.name, self.limit, Budget(self.budget), wanted, moves)
+        moves = SizeFactsOnDemand(module) if self.when == USEFUL else None
+        return propagate(module, own_scopes(module), self.name, self.limit, Budget(self.budget), wanted, moves)

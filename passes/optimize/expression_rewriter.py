@@ -236,7 +236,11 @@ def _may_be_equal(one: SSAValue, other: SSAValue) -> bool:
 
 
 def _is_of_literals(op: Operation) -> bool:
-    return bool(op.operands) and op.results[0].type in _SCALARS and all(literal_of(v) is not None for v in op.operands)
+    operands = operand_tuple(op)
+    for operand in operands:
+        if literal_of(operand) is None:
+            return False
+    return bool(operands) and op.results[0].type in _SCALARS
 
 
 def _head(op: Operation) -> str:

@@ -39,7 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.analysis.call_graph import recursive_functions
@@ -149,7 +149,7 @@ class _Program:
 
     def __init__(self, program: stan.ProgramOp, limit: int, budget: int) -> None:
         self.limit = limit
-        ops = list(program.body.block.ops)
+        ops = ops_of(program.body.block)
         functions = {op.sym_name.data: op for op in ops if isinstance(op, stan.FuncOp)}
         self.blocks = [op for op in ops if isinstance(op, stan.BlockOp)]
         self.functions = {name: op for name, op in functions.items() if op.library is None}
@@ -405,7 +405,7 @@ class _Writer:
 
     def write(self) -> None:
         """Writes the statements."""
-        statements = list(self.template.block.ops)
+        statements = ops_of(self.template.block)
         end = statements.pop()
         assert isinstance(end, stan.ReturnOp)
         written: list[Operation] = []

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_of
 from ulam.passes.analysis.literals import evaluate
 from ulam.passes.rewriting import copies
 from ulam.passes.variable_form import constant, literal_of, mark_local
@@ -41,7 +42,7 @@ def never_ends(block: Block) -> bool:
 
 def without_end(block: Block) -> list[Operation]:
     """The statements of a region: its ops but for the terminator."""
-    ops = list(block.ops)
+    ops = ops_of(block)
     ops.pop()
     return ops
 

@@ -29,7 +29,7 @@ from xdsl.ir import Block, Operation, OpResult
 
 from ulam.dialects import stan
 from ulam.dialects.stan import Effect, effects_of
-from ulam.dialects.walk import following_op, operand_tuple
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.analysis.scopes import Scope, bodies_of
 from ulam.passes.optimize.expression_rewriter import OpPosition, Rewriter, is_inner, joins_its_user
@@ -48,7 +48,7 @@ class PartialEvaluation(ScopePass):
     preserve_numerics: bool = False
     budget: int = 200
 
-    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> bool:
         rewriters: dict[stan.ProgramOp, Rewriter] = {}
         for body in bodies_of(scopes):
             program = body.parent_op()
@@ -56,6 +56,7 @@ class PartialEvaluation(ScopePass):
                 if (rewriter := rewriters.get(program)) is None:
                     rewriter = rewriters[program] = Rewriter(program, self.preserve_numerics, self.budget)
                 _Walk(rewriter, errors_are_retold(body), max(1, self.budget // 4)).block(body.regions[0].block)
+        return True
 
 
 class _Walk:
@@ -87,9 +88,8 @@ class _Walk:
             elif op.regions or effects_of(op) & ~(Effect.THROWS | Effect.READS_VAR):
                 self._barriers += 1
             if op.regions:
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self.block(inner)
+                for inner in blocks_of(op):
+                    self.block(inner)
                 self._barriers += 1
             op = following
 

@@ -49,14 +49,19 @@ def propagate(
     budget: Budget,
     wanted: Callable[[stan.AssignOp, RightHandSide], bool],
     sizes: SizeFactsOnDemand | None,
-) -> None:
-    """Substitutes the assignments that are `wanted` in scopes of a module; with `sizes` expressions may move."""
+) -> bool:
+    """Substitutes the assignments that are `wanted` in scopes of a module; with `sizes` expressions may move.
+
+    Returns whether there were any.
+    """
     calls = call_effects(module)
+    changed = False
     for graph in graphs_of(scopes):
         propagation = _Propagation(graph, calls, name, limit, budget, wanted)
         if sizes is not None:
             propagation.moves = Moves(graph, propagation.variables, calls, sizes)
-        propagation.run()
+        changed = propagation.run() or changed
+    return changed
 
 
 class _Propagation:
@@ -79,13 +84,15 @@ class _Propagation:
         self.budget = budget
         self.moves: Moves | None = None
         self._globals: dict[tuple[Operation, int], SSAValue] = {}
+        self._changed = False
         self._told: set[int] = set()
         self._moved: set[Operation] = set()
         self._declared: dict[Operation, int] = {}  # declarations → place in program order
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Whether something was substituted."""
         if not self.analysis.candidates:
-            return
+            return False
         uses: list[tuple[stan.ReadOp, int, int]] = []
         place = 0
         for node in self.graph.nodes:
@@ -103,6 +110,7 @@ class _Propagation:
         for op, held, place in reversed(uses):
             if op not in self._moved:
                 self._substitute(op, held, place, self.limit)
+        return self._changed
 
     def _substitute(self, op: stan.ReadOp, held: int, place: int, limit: int) -> int:
         """Replaces a read, and the reads in what replaces it; the number of ops added."""
@@ -113,6 +121,7 @@ class _Propagation:
         if moves and self.moves is not None and not self.moves.may_move(candidate, op):
             return 0
         self._tell(candidate)
+        self._changed = True
         added = self._move(candidate, op) if moves else self._copy(candidate, op)
         count = len(added)
         for inner in added:

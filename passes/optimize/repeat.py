@@ -10,13 +10,13 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
-from ulam.dialects.walk import following_op, operand_tuple
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.analysis.scopes import Scope, bodies_of, own_scopes
 from ulam.passes.nested import nested_passes
 from ulam.passes.optimize.scope_passes import ScopePass
 from ulam.passes.pipelines import PipelineError
-from ulam.passes.running import remembered, run_passes, watched
+from ulam.passes.running import TellingPass, remembered, run_passes, watched
 
 
 @record(frozen=True)
@@ -48,10 +48,9 @@ class Repeat(ModulePass):
                     continue
                 if isinstance(entry, ScopePass) and len(entries) > 1:
                     with watched(entry.name, op):
-                        entry.work_on(op, stale)
-                    now = {**now, **_states(stale)}
-                else:
-                    run_passes(ctx, op, (entry,))
+                        changed = entry.work_on(op, stale)
+                    now = {**now, **_states(stale)} if changed else now
+                elif run_passes(ctx, op, (entry,)) or not isinstance(entry, TellingPass):
                     now = _states(own_scopes(op))
                 done[entry] = now
             if now == before:
@@ -89,7 +88,6 @@ def _add_state(block: Block, state: State) -> None:
         if op.attributes:
             state += op.attributes.values()
         if op.regions:
-            for region in op.regions:
-                for inner in region.blocks:
-                    _add_state(inner, state)
+            for inner in blocks_of(op):
+                _add_state(inner, state)
         op = following_op(op)

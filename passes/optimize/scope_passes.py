@@ -25,5 +25,5 @@ class ScopePass(ModulePass):
         self.work_on(op, own_scopes(op))
 
     @abstractmethod
-    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> None:
-        """Does the work in some scopes of a module."""
+    def work_on(self, module: ModuleOp, scopes: Sequence[Scope]) -> bool:
+        """Does the work in some scopes of a module; whether one of them may have changed."""

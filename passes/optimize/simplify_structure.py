@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_of
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import discard, replace_uses
@@ -78,7 +79,7 @@ def _arm(op: Operation, arm: Region, message: str, *, is_truth: bool) -> tuple[b
     value = end.operands[0]
     discard(end)
     first: Operation | None = None
-    for inner in list(block.ops):
+    for inner in ops_of(block):
         inner.detach()
         outer.insert_op_before(inner, op)
         first = first or inner

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
+from ulam.dialects.walk import ops_of
 from ulam.library.statuses import FATAL
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.errors import NotSupportedError
@@ -133,13 +134,13 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
     known = low.builder.known.get(condition)
     if known is not None:
         block = then if known else otherwise
-        low.block_ops(list(block.ops)[:-1])
+        low.block_ops(ops_of(block)[:-1])
         for result, operand in zip(results, terminator(block).operands, strict=True):
             low.env[result] = low.value(operand)
         return
     if len(results) == 1 and _speculatable(then) and _speculatable(otherwise):
-        low.block_ops(list(then.ops)[:-1])
-        low.block_ops(list(otherwise.ops)[:-1])
+        low.block_ops(ops_of(then)[:-1])
+        low.block_ops(ops_of(otherwise)[:-1])
         a, b = low.value(terminator(then).operands[0]), low.value(terminator(otherwise).operands[0])
         if isinstance(a, SSAValue) and isinstance(b, SSAValue):
             low.env[results[0]] = low.builder.select(condition, a, b)
@@ -148,7 +149,7 @@ def _branch(low: Lowering, condition: SSAValue, results: list, then: Block, othe
 
     def side(block: Block) -> Callable[[], Sequence[SSAValue]]:
         def write() -> Sequence[SSAValue]:
-            low.block_ops(list(block.ops)[:-1])
+            low.block_ops(ops_of(block)[:-1])
             values = [sizes_vary_as(low.handed_on(low.value(v)), low.value(v)) for v in terminator(block).operands]
             shapes.append(values)
             return [p for v in values for p in low.flatten(v)]
@@ -187,7 +188,7 @@ def lazy_logic(low: Lowering, op: stan.AndOp | stan.OrOp) -> None:
     block = op.right.block
 
     def right() -> Sequence[SSAValue]:
-        low.block_ops(list(block.ops)[:-1])
+        low.block_ops(ops_of(block)[:-1])
         return (builder.truth(low.scalar(terminator(block).operands[0])),)
 
     def shortcut() -> Sequence[SSAValue]:

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt, stan
 from ulam.dialects.integers import INT_MAX
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.statuses import FATAL
 from ulam.passes.autodiff.called_functions import write_derivatives
 from ulam.passes.builder import BUFFER_I64, BUFFER_REAL, MOST_SIZE, Builder
@@ -284,7 +284,7 @@ class FunctionWriter:
 
     def ops_of(self, kind: str) -> list[Operation]:
         block = self.program.blocks.get(kind)
-        return list(block.ops) if block is not None else []
+        return ops_of(block) if block is not None else []
 
     def global_value(self, name: str) -> Value:
         """The present value of a global variable."""

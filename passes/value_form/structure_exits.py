@@ -30,6 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import ops_of
 from ulam.library.functions import kind_of
 from ulam.library.records import record
 from ulam.passes.analysis.bodies import Body, bodies
@@ -203,7 +204,7 @@ class _Structurer:
     def _function(self, function: stan.FuncOp) -> None:
         is_density = "library" in function.properties and kind_of(function.stan_name.data).is_density
         if is_density and self._returns_are_guards():
-            for op in list(self.block.ops):
+            for op in ops_of(self.block):
                 if op in self.touched and op not in self.exits:
                     self._structure_op(op)
             return
@@ -406,7 +407,7 @@ class _Structurer:
             end = condition.last_op
             assert isinstance(end, stan.ConditionOp)
             right = Block()
-            for op in list(condition.ops)[:-1]:
+            for op in ops_of(condition)[:-1]:
                 op.detach()
                 right.add_op(op)
             right.add_op(yield_(end.location, end.condition))

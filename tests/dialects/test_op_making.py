@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+from struct import pack
 from typing import Any
 
 import pytest
 from op_examples import OPS, example_of, parsed
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, UnknownLoc, f64, i1, i64
+from xdsl.dialects.builtin import FileLineColLoc, FloatAttr, IntAttr, IntegerAttr, UnitAttr, UnknownLoc, f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.operations import get_accessors_from_op_def
 
 from ulam.dialects import rt, stan
+from ulam.dialects.attributes import integer, place, real, string
 from ulam.dialects.op_making import append, made, set_operand
 from ulam.dialects.scalar_ops import constant
+from ulam.dialects.walk import blocks_of, ops_of, ops_within, parent_of
 
 
 def _parts(op: Operation) -> dict[str, object]:
@@ -120,3 +124,25 @@ def test_setting_properties() -> None:
     op = rt.BoundOp(3, i64)
     op.slot = IntegerAttr(4, i64)
     assert op.properties["slot"] == IntegerAttr(4, i64) == op.slot
+
+
+def test_walks_that_are_written_out() -> None:
+    """Lists of what xDSL's views show, and the op around."""
+    inner = [constant(n, i64) for n in range(2)]
+    regions = [Region(Block(inner)), Region(), Region([Block(), Block([scf.YieldOp()])])]
+    outer = made(scf.IfOp, (constant(1, i1).result,), regions=regions)
+    assert ops_of(regions[0].block) == inner
+    assert blocks_of(outer) == [block for region in outer.regions for block in region.blocks]
+    assert len(blocks_of(outer)) == 3
+    assert parent_of(inner[0]) is outer is inner[0].parent_op() and parent_of(outer) is None
+    assert list(ops_within(outer)) == list(outer.walk())
+    assert list(ops_within(regions[2])) == list(regions[2].walk()) and list(ops_within(regions[0].block)) == inner
+
+
+def test_attributes_that_are_made_once() -> None:
+    for value in (1.5, -2.0, 0.0, -0.0, inf, nan):
+        made_, plain = real(value), FloatAttr(value, f64)
+        assert pack("<d", made_.value.data) == pack("<d", plain.value.data) and made_.type == f64
+    assert real(1) == FloatAttr(1.0, f64) and integer(1, i1) == IntegerAttr(1, i1) != integer(1, i64)
+    parts = (string("f.stan"), IntAttr(3), IntAttr(4))
+    assert vars(place(*parts)) == vars(FileLineColLoc(*parts)) and place(*parts) == FileLineColLoc(*parts)

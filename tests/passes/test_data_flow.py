@@ -129,7 +129,7 @@ def test_known_constants_are_what_is_read(program: list[Any]) -> None:
 
     def before(run: Watched, op: Operation) -> None:
         assert op in reached
-        if isinstance(op, stan.ReadOp) and (value := analysis.values.get(op.res)) is not None:
+        if isinstance(op, stan.ReadOp) and (value := analysis.of(op.res)) is not None:
             assert run.variables[op.var] == value
 
     execute(module, before)

@@ -45,9 +45,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
     def watch(cls: type[ScopePass]) -> None:
         runs, work_on = found.setdefault(cls.name, []), cls.work_on
 
-        def watched(self: ScopePass, module: ModuleOp, scopes: Sequence[Scope]) -> None:
+        def watched(self: ScopePass, module: ModuleOp, scopes: Sequence[Scope]) -> bool:
             runs.append([name(scope) for scope in scopes])
-            work_on(self, module, scopes)
+            return work_on(self, module, scopes)
 
         monkeypatch.setattr(cls, "work_on", watched)
 
