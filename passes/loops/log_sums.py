@@ -68,13 +68,20 @@ def _mixture(op: Operation, total: SSAValue, shift: SSAValue) -> LogSum | None:
     gap = _not_zero(power.owner.operands[0]).owner if _is(power.owner, "exp") else None  # type: ignore[union-attr]
     if not isinstance(gap, arith.SelectOp) or not all(choice.cond is top.cond for choice in (one, other, gap)):
         return None
-    below, above = gap.lhs.owner, gap.rhs.owner
-    if not isinstance(below, arith.SubfOp) or not isinstance(above, arith.SubfOp):
-        return None
-    is_mixture = (*below.operands, *above.operands) == (top.rhs, top.lhs, top.lhs, top.rhs)
-    if not is_mixture or (one.lhs, one.rhs) != (other.rhs, other.lhs):
+    is_gap = _is_difference(gap.lhs, top.rhs, top.lhs) and _is_difference(gap.rhs, top.lhs, top.rhs)
+    if not is_gap or (one.lhs, one.rhs) != (other.rhs, other.lhs):
         return None
     return LogSum(op, [top.lhs, top.rhs], [one.lhs, one.rhs])
+
+
+def _is_difference(value: SSAValue, left: SSAValue, right: SSAValue) -> bool:
+    """Whether a value is `left - right`, of which nothing is written where one of them is 0."""
+    op = value.owner
+    if isinstance(op, arith.SubfOp):
+        return op.lhs is left and op.rhs is right
+    if isinstance(op, arith.NegfOp):
+        return op.operand is right and known_constant(left) == 0
+    return value is left and known_constant(right) == 0
 
 
 def _summands(op: Operation | Block) -> tuple[SSAValue | None, tuple[SSAValue, SSAValue] | None]:

@@ -15,6 +15,7 @@ that the program has, in a second loop that as a rule has no iteration. So minus
 the range stay what they were.
 
 Two terms that are no such logarithms take one exponential, of their difference, as `log_sum_exp` of two numbers does.
+So do two terms with weights (`log_mix`) that the loop does not change: logarithms of weights are taken ahead of it.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.effects import (
     BOUND,
     UNKNOWN,
     Root,
+    is_speculatable,
     root,
     written_roots,
     written_roots_within,
@@ -44,7 +46,7 @@ from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.second_loops import RANGE_BITS, is_sink, repeatable, roots_of, split
 from ulam.passes.loops.value_ranges import ValueRanges
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import copies, discard, rebuild, replace_uses
+from ulam.passes.rewriting import cloned, copies, discard, rebuild, replace_uses
 
 _CONSTANT_BITS = 120.0
 """What a constant factor may be away from 1, in powers of 2."""
@@ -127,6 +129,41 @@ def _write_two(found: LogSum) -> None:
     discard(found.op)
 
 
+def _has_fixed_weights(found: LogSum) -> bool:
+    """Whether a loop does not change the weights of two terms, so that it need not take their logarithms."""
+    loop = enclosing(found.op, scf.ForOp)
+    return loop is not None and found.weights is not None and all(_is_fixed(w, loop) for w in found.weights)
+
+
+def _is_fixed(value: SSAValue, around: Operation) -> bool:
+    """Whether a value is the same wherever it is computed in a loop or branch, by one operation at most."""
+    if not is_inside(value, around):
+        return True
+    op = value.owner
+    return isinstance(op, Operation) and is_speculatable(op) and not any(is_inside(o, around) for o in op.operands)
+
+
+def _write_mixture(found: LogSum) -> None:
+    """Two numbers plus the logarithms of their weights, which are taken where these are known."""
+    block, terms = found.op.parent, list[SSAValue]()
+    assert block is not None and found.weights is not None
+    for term, weight in zip(found.terms, found.weights, strict=True):
+        before, around = found.op, found.op.parent_op()
+        while isinstance(around, scf.ForOp | scf.IfOp) and _is_fixed(weight, around):
+            before, around = around, around.parent_op()
+        assert before.parent is not None
+        if is_inside(weight, before):
+            assert isinstance(weight.owner, Operation)
+            before.parent.insert_op_before(computed := cloned(weight.owner), before)
+            weight = computed.results[0]
+        log = rt.MathOp("log", (weight,), location=found.op.location)
+        before.parent.insert_op_before(log, before)
+        total = arith.AddfOp(log.results[0], term, arith.FastMathFlagsAttr("none"), f64)
+        block.insert_op_before(total, found.op)
+        terms.append(total.result)
+    _write_two(LogSum(found.op, terms))
+
+
 class _Rewriting:
     """The rewriting of one function."""
 
@@ -146,6 +183,11 @@ class _Rewriting:
             if reason is not None and _is_of_two(found):
                 _write_two(found)
                 remark(LogSumsToProducts.name, found.op.location, "log_sum_exp", "one exponential of two", done=True)
+                changed = True
+                continue
+            if reason is not None and _has_fixed_weights(found):
+                _write_mixture(found)
+                remark(LogSumsToProducts.name, found.op.location, "log_mix", "logarithms of fixed weights", done=True)
                 changed = True
                 continue
             changed = changed or reason is None

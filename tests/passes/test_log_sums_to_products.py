@@ -132,3 +132,49 @@ def test_two_terms_take_one_exponential() -> None:
         np.testing.assert_allclose(second[0], first[0], rtol=1e-14)
         if np.isfinite(first[0]):
             np.testing.assert_allclose(second[1], first[1], rtol=1e-14, atol=1e-300)
+
+
+MIXTURES = """
+data { int n; vector[n] y; array[n] int z; }
+parameters { real<lower=0, upper=1> t; real a; real b; array[2] real<lower=0, upper=1> u; }
+model {
+  for (i in 1 : n) target += log_mix(t, a * y[i], b - y[i]);
+  for (i in 1 : n) { if (z[i] == 0) target += log_mix(t, a * y[i], 0); else target += erf(y[i]) * a; }
+  for (i in 1 : n) target += log_mix(u[1 + z[i]], erf(a * y[i]), b);
+}
+"""
+
+
+def test_weights_that_a_loop_does_not_change_have_logarithms_ahead_of_it() -> None:
+    """Those of the third loop it chooses for each row: they stay weights."""
+    with collect_remarks() as remarks:
+        Compiler(MIXTURES, "model.stan", CompileOptions(3)).llvm_text("gradient_propto")
+    assert sum("fixed weights" in str(remark) for remark in remarks) == 2
+
+
+@pytest.mark.parametrize("more", [[], [0.0, 1e300], [np.inf], [-np.inf], [np.nan]])
+def test_mixtures_are_those_of_level_0(more: list[float]) -> None:
+    """Terms may be infinite or no numbers."""
+    y = np.array([0.3, -1.0, 2.5, -700.0, 750.0, *more])
+    data = {"n": len(y), "y": y, "z": [1, 0, 1, 0, 1, 0, 0][: len(y)]}
+    plain, fast = (ulam.StanModel(MIXTURES, data, opt_level=level) for level in (0, 3))
+    for logit in (0.4, -20.0, 10.0):
+        point = [logit, 0.7, -0.2, 0.1, -0.3]
+        (value, gradient), (found, slopes) = (model.log_density_gradient(point) for model in (plain, fast))
+        np.testing.assert_allclose(found, value, rtol=1e-13)
+        if np.isfinite(value):
+            np.testing.assert_allclose(slopes, gradient, rtol=1e-11, atol=1e-10)
+
+
+@pytest.mark.parametrize("y", [2.5, -750.0, 750.0, 1e300, np.inf, -np.inf, np.nan])
+def test_weights_of_nothing_and_of_all_leave_one_term(y: float) -> None:
+    """As Stan Math has it, `log_sum_exp(log(t) + a, log1m(t) + b)`: no term is lost in rounding, and what is infinite
+    times nothing is no number.
+    """
+    program = MIXTURES.partition("  for (i in 1 : n) { if")[0] + "}"
+    model = ulam.StanModel(program, {"n": 1, "y": [y], "z": [0]}, opt_level=3)
+    for t, logit in ((0.0, -800.0), (1.0, 800.0)):
+        found = model.log_density([logit, 0.7, -0.2, 0.0, 0.0], jacobian=False)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            expected = np.logaddexp(np.log(t) + 0.7 * y, np.log1p(-t) - 0.2 - y)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)

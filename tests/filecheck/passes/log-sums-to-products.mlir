@@ -81,3 +81,38 @@ func.func @others(%a : !rt.buf<f64>, %count : i64, %u : f64) {
   ad.target_add %e
   func.return
 }
+
+// Two terms with weights (log_mix): the logarithms of weights that the loop does not change are taken ahead of it, also
+// where it computes one of them anew, or one term is 0 and no difference to it is written.
+// CHECK-LABEL: @mixtures
+// CHECK:      [[LV:%.*]] = rt.math log(%v)
+// CHECK:      [[W:%.*]] = arith.subf %one, %v
+// CHECK-NEXT: [[LW:%.*]] = rt.math log([[W]])
+// CHECK:      scf.for
+// CHECK:        [[A:%.*]] = arith.addf [[LV]], %x
+// CHECK-NEXT:   [[B:%.*]] = arith.addf [[LW]], %none
+// CHECK-NEXT:   [[S:%.*]] = rt.math log_sum_exp([[A]], [[B]])
+// CHECK-NEXT:   ad.target_add [[S]]
+func.func @mixtures(%a : !rt.buf<f64>, %count : i64, %v : f64) {
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %none = arith.constant 0.0 : f64
+  %one = arith.constant 1.0 : f64
+  scf.for %n = %i0 to %count step %i1 : i64 {
+    %x = rt.load %a[%n] : f64
+    %c = arith.cmpf ogt, %x, %none : f64
+    %m = arith.select %c, %x, %none : f64
+    %below = arith.subf %none, %x : f64
+    %gap = arith.select %c, %below, %x : f64
+    %w = arith.subf %one, %v : f64
+    %first = arith.select %c, %v, %w : f64
+    %other = arith.select %c, %w, %v : f64
+    %e = rt.math exp(%gap) : (f64) -> f64
+    %p = arith.mulf %other, %e : f64
+    %s = arith.addf %first, %p : f64
+    %l = rt.math log(%s) : (f64) -> f64
+    %t = arith.addf %m, %l : f64
+    ad.target_add %t
+  }
+  func.return
+}
