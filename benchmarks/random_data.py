@@ -150,9 +150,9 @@ class _Maker:
         lower, upper = -math.inf, math.inf
         if constraint.kind is ConstraintKind.BOUNDS:
             if constraint.lower is not None:
-                lower = float(np.max(self._number(constraint.lower)))
+                lower = float(np.max(self._number(constraint.lower), initial=-math.inf))
             if constraint.upper is not None:
-                upper = float(np.min(self._number(constraint.upper)))
+                upper = float(np.min(self._number(constraint.upper), initial=math.inf))
         if lower > upper:
             raise NoData("bounds that exclude each other")
         return lower, upper
