@@ -31,6 +31,7 @@ from ulam.dialects.scalar_ops import constant_integer, may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
+from ulam.passes.loops.carried_sums import sum_chain
 from ulam.passes.loops.index_forms import IndexForms
 from ulam.passes.loops.row_nests import WHERE
 from ulam.passes.loops.tables import is_costly_function
@@ -195,8 +196,8 @@ def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
     """
     if yielded is argument:
         return True
-    chain: dict[SSAValue, Operation | None] = {}
-    if not _sums_up(argument, yielded, chain, {}):
+    chain = sum_chain(argument, yielded, lambda op: isinstance(op, arith.AddfOp | arith.MulfOp) and may_reassociate(op))
+    if chain is None:
         return False
     steps = set(chain.values())
     if len({type(op) for op in steps if isinstance(op, arith.AddfOp | arith.MulfOp)}) > 1:
@@ -204,41 +205,6 @@ def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
     return all(
         use.operation in steps or isinstance(use.operation, scf.YieldOp) for value in chain for use in value.uses
     )
-
-
-def _sums_up(
-    argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: dict[SSAValue, bool]
-) -> bool:
-    """Whether `value` is `argument` plus or times something.
-
-    `chain`: the values on the way → the additions, multiplications and branches. `known`: what was found so far.
-    """
-    if value not in known:
-        step = _step(argument, value, chain, known)
-        known[value] = step is not None or value is argument
-        if known[value]:
-            chain[value] = step
-    return known[value]
-
-
-def _step(
-    argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: dict[SSAValue, bool]
-) -> Operation | None:
-    """The addition, multiplication or branch that `value` is the result of, if it sums `argument` up."""
-    op = value.owner
-    if value is argument or not isinstance(op, Operation):
-        return None
-    if isinstance(op, arith.AddfOp | arith.MulfOp) and may_reassociate(op):
-        is_step = any(_sums_up(argument, operand, chain, known) for operand in op.operands)
-    elif isinstance(op, scf.IfOp):
-        position = op.results.index(value)
-        ends = [terminator(region.block) for region in op.regions if region.blocks]
-        is_step = len(ends) == 2 and all(_sums_up(argument, end.operands[position], chain, known) for end in ends)
-    elif isinstance(op, scf.ForOp):  # which carries nothing but sums, see `_only_adds`
-        is_step = _sums_up(argument, op.iter_args[op.results.index(value)], chain, known)
-    else:
-        is_step = False
-    return op if is_step else None
 
 
 def _is_short_sum(body: Block) -> bool:

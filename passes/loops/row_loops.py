@@ -22,10 +22,10 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.library.statuses import LOCATE
 from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.carried_sums import lone_sum
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, may_overlap, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
-from ulam.passes.loops.row_nests import is_alone, sums_up
 from ulam.passes.loops.tables import is_costly_function
 
 _ACCESSES: dict[type[Operation], int] = {
@@ -150,8 +150,7 @@ class LoopOverRows:
             if end is argument:
                 continue
             if self.inner is None:
-                chain: dict[SSAValue, Operation | None] = {}
-                if not sums_up(argument, end, chain) or not is_alone(chain, self.loop, k):
+                if lone_sum(self.loop, k) is None:
                     raise NoRows("an iteration needs what an earlier one computed")
                 self.sums[k] = None
             else:
@@ -167,8 +166,7 @@ class LoopOverRows:
         last = terminator(inside).operands[position]
         if last is inside.args[1 + position]:
             return
-        chain: dict[SSAValue, Operation | None] = {}
-        if not sums_up(inside.args[1 + position], last, chain) or not is_alone(chain, self.inner, position):
+        if lone_sum(self.inner, position) is None:
             raise NoRows("an iteration needs what an earlier one computed")
         if position in self.sums.values():
             raise NoRows("a sum is passed on twice")

@@ -22,6 +22,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
+from ulam.passes.loops.carried_sums import lone_sum, sum_chain
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
@@ -150,7 +151,7 @@ class RowNest:
         for loop in self.inner_loops():
             ends = terminator(loop.body.block).operands
             for argument, end in zip(loop.body.block.args[1:], ends, strict=True):
-                is_sum = _is_product(end) or sums_up(argument, end, {})
+                is_sum = _is_product(end) or sum_chain(argument, end) is not None
                 if argument in self.of_row and argument.type == f64 and not is_sum:
                     return False
             inside = [self.accesses[op] for op in loop.body.block.ops if op in self.accesses]
@@ -201,8 +202,7 @@ class RowNest:
             if yielded is argument:
                 self.same[argument] = self.loop.iter_args[k]
                 continue
-            chain: dict[SSAValue, Operation | None] = {}
-            if not sums_up(argument, yielded, chain) or not is_alone(chain, self.loop, k):
+            if (chain := lone_sum(self.loop, k)) is None:
                 raise NotApplicable("an iteration needs what an earlier one computed")
             self.summed.update(dict.fromkeys(chain, k))
 
@@ -461,76 +461,6 @@ def _is_taken_there(branch: scf.IfOp, result: SSAValue) -> bool:
 # ---------------------------------------------------------------- sums
 
 
-def sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None]) -> bool:
-    """Whether `value` is `argument` and what was added; `chain`: the values on the way → the ops they are from."""
-    return _sums_up(argument, value, chain, {})
-
-
-_Known = dict[tuple[SSAValue, SSAValue], bool]
-"""Arguments, and values of which it was found whether they are sums of them."""
-
-
-def _sums_up(argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: _Known) -> bool:
-    key = (argument, value)
-    if key not in known:
-        step = None if value is argument else _step(argument, value, chain, known)
-        known[key] = step is not None or value is argument
-        if known[key]:
-            chain[value] = step
-    return known[key]
-
-
-def _step(
-    argument: SSAValue, value: SSAValue, chain: dict[SSAValue, Operation | None], known: _Known
-) -> Operation | None:
-    """The op that `value` is the result of, if it adds something to `argument`."""
-    op = value.owner
-    if isinstance(op, scf.ForOp):
-        k = op.results.index(value)
-        body = op.body.block
-        pairs = [(argument, op.iter_args[k]), (body.args[k + 1], terminator(body).operands[k])]
-    elif isinstance(op, scf.IfOp):
-        k = op.results.index(value)
-        pairs = [(argument, terminator(region.block).operands[k]) for region in op.regions if region.blocks]
-        if len(pairs) < 2:
-            return None
-    elif isinstance(op, Operation) and _is_addition(op):
-        return op if any(_sums_up(argument, operand, chain, known) for operand in op.operands) else None
-    else:
-        return None
-    return op if all(_sums_up(first, last, chain, known) for first, last in pairs) else None
-
-
 def _is_product(value: SSAValue) -> bool:
     op = value.owner
     return isinstance(op, arith.MulfOp) and may_reassociate(op)
-
-
-def _is_addition(op: Operation | Block) -> bool:
-    """Whether the order of such ops may change."""
-    if isinstance(op, arith.AddfOp):
-        return may_reassociate(op)
-    return isinstance(op, arith.OrIOp) and op.result.type == i64
-
-
-def is_alone(chain: dict[SSAValue, Operation | None], loop: scf.ForOp, position: int) -> bool:
-    """Whether nothing but the sum itself reads its values."""
-    steps = set(chain.values())
-    for value in chain:
-        for use in value.uses:
-            user = use.operation
-            if isinstance(user, scf.YieldOp):
-                parent = user.parent_op()
-                if parent is loop:
-                    if use.index != position:
-                        return False
-                elif parent is None or parent.results[use.index] not in chain:
-                    return False
-            elif isinstance(user, scf.ForOp):
-                if use.index < 3 or user.results[use.index - 3] not in chain:
-                    return False
-            elif user not in steps or sum(operand is value for operand in user.operands) != 1:
-                return False
-            elif sum(operand in chain for operand in user.operands) != 1:
-                return False
-    return True

@@ -21,11 +21,11 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.loops.bound_forms import BoundForms
+from ulam.passes.loops.carried_sums import lone_sum
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, may_overlap, root, viewed, written_roots_within
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.row_loops import NoRows
-from ulam.passes.loops.row_nests import is_alone, sums_up
 from ulam.passes.loops.tables import is_costly_function
 
 _MOST_LOOPS = 8
@@ -288,8 +288,7 @@ class _Reader:
         for k, (argument, end) in enumerate(zip(body.args[1:], terminator(body).operands, strict=True)):
             if end is argument:
                 continue
-            chain: dict[SSAValue, Operation | None] = {}
-            if argument.type != i64 or not sums_up(argument, end, chain) or not is_alone(chain, self.outer, k):
+            if argument.type != i64 or lone_sum(self.outer, k) is None:
                 raise NoRows("an iteration needs what an earlier one computed")
         if self.rows.is_row_loop(self.outer):
             self._read_rows(self.outer)
@@ -329,10 +328,9 @@ class _Reader:
         for k, (argument, end) in enumerate(
             zip(loop.body.block.args[1:], terminator(loop.body.block).operands, strict=True)
         ):
-            chain: dict[SSAValue, Operation | None] = {}
             if end is argument:
                 continue
-            if argument.type != i64 or not sums_up(argument, end, chain) or not is_alone(chain, loop, k):
+            if argument.type != i64 or lone_sum(loop, k) is None:
                 raise NoRows("an iteration needs what an earlier one computed")
         self.rows.loops.append(loop)
         self.numbers.add(loop.body.block.args[0])
