@@ -236,8 +236,7 @@ def _is_last_only(r: _Recursion, written: _Place, forms: BoundForms, row: Form) 
     if not isinstance(memory, SSAValue):
         return False
     upper = forms.of(not_clamped(forms.made(r.times.ub)))
-    alone = isinstance(memory.owner, rt.AllocOp) and memory.owner.parent is r.times.parent
-    if not alone or upper is None or constant_integer(r.states.lb) != 0:
+    if not isinstance(memory.owner, rt.AllocOp) or not _is_in_branches_at_most(r.times, memory.owner) or upper is None or constant_integer(r.states.lb) != 0:
         return False
     last = plus(written.begin, times(written.by_row, plus(upper, {(): 1}, -1)))
     pending = [memory]
@@ -252,6 +251,16 @@ def _is_last_only(r: _Recursion, written: _Place, forms: BoundForms, row: Form) 
             elif not isinstance(op, rt.LoadOp) or not _is_of_row(op, last, written.by_state, forms, row):
                 return False
     return True
+
+
+def _is_in_branches_at_most(op: Operation, made: rt.AllocOp) -> bool:
+    """Whether memory is used by an op once at most: only branches stand around it in the block that takes the memory."""
+    around: Operation | None = op
+    while around is not None and around.parent is not made.parent:
+        around = around.parent_op()
+        if not isinstance(around, scf.IfOp):
+            return False
+    return around is not None
 
 
 def _only_writes(op: Operation, buffer: SSAValue) -> bool:

@@ -65,6 +65,14 @@ FORMS = {
       }
       target += log_sum_exp(g[T]) + g[1, 1];
     }""",
+    "a choice the first time": """model {
+      matrix[K, T] g;
+      for (t in 1:T) for (k in 1:K) {
+        real here = e[t, k] * s;
+        g[k, t] = t == 1 ? here + a[k] : here + log_sum_exp(g[ , t - 1] + w[ , k] * s);
+      }
+      target += log_sum_exp(g[ , T]);
+    }""",
     "a chain of states": """model {
       matrix[T, K] g;
       for (k in 1:K) g[1, k] = e[1, k] + a[k];
