@@ -215,7 +215,7 @@ _PRINTING: dict[str, Kernel] = {
 }
 
 _COLUMN = "[(n-1)*row+(k-1)*column+1]"
-# Layouts of rows of data (layouts.c, group_rows.c). Element c of row r of a column is at r * row + c * column,
+# Layouts of rows of data (layouts.c, equal_rows.c). Element c of row r of a column is at r * row + c * column,
 # for c below k; `s` is one more than the number of segments.
 _GROUP = f"in:{{}}{_COLUMN} n:i64 k:i64 row:i64 column:i64 in:i32[n] value:i64 value:i64 kept:i32[n] out:i64[1]"
 _TAKE = "in:{0}[t] in:i32[n] n:i64 k:i64 row:i64 column:i64 t:i64 out:{0}[n*k]"

@@ -1,5 +1,5 @@
 /* Layouts of data, computed when data are bound: rows in the order of an index, copies of columns; equal rows are found in
- * group_rows.c.
+ * equal_rows.c.
  *
  * A column is `x` with strides: element c of row r, of `k` per row, is x[r * row + c * column]. Rows are numbered from 0.
  * All is linear in the number of rows, and nothing relies on what data contain. Row numbers have 32 bits; of more rows
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "dense.h"
-#include "group_rows.h"
+#include "equal_rows.h"
 
 /* Of each of `g` groups, its first row and the number of its rows; groups are numbered in the order in which they begin. */
 ULAM_API void ulam_group_heads(ulam_context *ctx, const int32_t *groups, int64_t n, int64_t g, int32_t *heads,

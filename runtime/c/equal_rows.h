@@ -1,6 +1,6 @@
-/* Groups of rows that are equal in a column (group_rows.c). */
-#ifndef ULAM_GROUP_ROWS_H
-#define ULAM_GROUP_ROWS_H
+/* Groups of rows that are equal in a column (equal_rows.c). */
+#ifndef ULAM_EQUAL_ROWS_H
+#define ULAM_EQUAL_ROWS_H
 
 #include "context.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "dense.h"
-#include "group_rows.h"
+#include "equal_rows.h"
 
 static inline uint64_t element(const key_column *key, int64_t row) {
   if (key->wide) {
