@@ -236,7 +236,7 @@ def _is_last_only(r: _Recursion, written: _Place, forms: BoundForms, row: Form) 
     if not isinstance(memory, SSAValue):
         return False
     upper = forms.of(not_clamped(forms.made(r.times.ub)))
-    if not isinstance(memory.owner, rt.AllocOp) or not _is_in_branches_at_most(r.times, memory.owner) or upper is None or constant_integer(r.states.lb) != 0:
+    if upper is None or constant_integer(r.states.lb) != 0 or not _runs_once(r.times, memory.owner):
         return False
     last = plus(written.begin, times(written.by_row, plus(upper, {(): 1}, -1)))
     pending = [memory]
@@ -253,8 +253,10 @@ def _is_last_only(r: _Recursion, written: _Place, forms: BoundForms, row: Form) 
     return True
 
 
-def _is_in_branches_at_most(op: Operation, made: rt.AllocOp) -> bool:
-    """Whether memory is used by an op once at most: only branches stand around it in the block that takes the memory."""
+def _runs_once(op: Operation, made: Operation | Block) -> bool:
+    """Whether nothing but branches stands around an op in the block in which memory is taken."""
+    if not isinstance(made, rt.AllocOp):
+        return False
     around: Operation | None = op
     while around is not None and around.parent is not made.parent:
         around = around.parent_op()
