@@ -150,9 +150,9 @@ class _Maker:
         lower, upper = -math.inf, math.inf
         if constraint.kind is ConstraintKind.BOUNDS:
             if constraint.lower is not None:
-                lower = float(np.max(self._number(constraint.lower), initial=-math.inf))
+                lower = float(np.max(np.asarray(self._number(constraint.lower), float), initial=-math.inf))
             if constraint.upper is not None:
-                upper = float(np.min(self._number(constraint.upper), initial=math.inf))
+                upper = float(np.min(np.asarray(self._number(constraint.upper), float), initial=math.inf))
         if lower > upper:
             raise NoData("bounds that exclude each other")
         return lower, upper
