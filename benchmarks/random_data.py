@@ -47,7 +47,10 @@ def random_data(
     program = parse_program(Source(code, filename, include_paths=tuple(folders)))
     maker = _Maker(attempt, _sizes_of(program), extent)
     for declaration in _data_of(program):
-        maker.values[declaration.name] = maker.value(declaration.sized_type, declaration.name)
+        try:
+            maker.values[declaration.name] = maker.value(declaration.sized_type, declaration.name)
+        except (ArithmeticError, LookupError, ValueError) as error:
+            raise NoData(f"{declaration.name}: a bound or size has no value: {error}") from error
     return maker.values
 
 
