@@ -31,6 +31,7 @@ from ulam.dialects.places import place_of
 from ulam.dialects.walk import ops_within
 from ulam.library.digests import sha256
 from ulam.library.records import record
+from ulam.passes.analysis.call_graph import called_by, reachable
 from ulam.passes.complex_types import part_number
 from ulam.passes.rewriting import cloned
 
@@ -108,19 +109,6 @@ def _digests_of_main(
         roots: list[Operation] = [block for kind, block in blocks.items() if kind != other]
         found[computed] = digests.of([*(functions[name] for name in reachable(roots, functions)), *roots])
     return found
-
-
-def reachable(roots: Iterable[Operation], functions: dict[str, stan.FuncOp]) -> list[str]:
-    """The functions that ops call, and those that they call, in the program's order."""
-    found: set[str] = set()
-    work = list(roots)
-    while work:
-        for op in ops_within(work.pop()):
-            for name in _called(op):
-                if name in functions and name not in found:
-                    found.add(name)
-                    work.append(functions[name])
-    return [name for name in functions if name in found]
 
 
 # ---------------------------------------------------------------------- which statements
@@ -261,7 +249,7 @@ class _Splitter:
 
     def _is_quiet(self, op: Operation) -> bool:
         """Whether what is called neither prints nor reads the target."""
-        return all(self._function_is_quiet(name) for name in _called(op))
+        return all(self._function_is_quiet(name) for name in called_by(op))
 
     def _function_is_quiet(self, name: str) -> bool:
         if name not in self._quiet:
@@ -290,17 +278,6 @@ def _top_level(op: Operation, block: Block) -> Operation:
 
 def name_of(variable: SSAValue) -> str:
     return cast("stan.GlobalOp | stan.DeclareOp | stan.ParameterOp", variable.owner).var_name.data
-
-
-def _called(op: Operation) -> Iterator[str]:
-    """Symbols of the functions that an op calls."""
-    if isinstance(op, stan.CallOp):
-        if op.user is not None:
-            yield op.callee.data
-        if op.definition is not None:
-            yield op.definition.data
-        if op.callback is not None:
-            yield op.callback.data
 
 
 class _Sources(dict[str, tuple[str, Declared]]):

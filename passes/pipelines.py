@@ -334,15 +334,22 @@ def _check_counts(entry: ModulePass) -> None:
             raise ValueError(f"{option.name.replace('_', '-')} is {value}, but must not be negative")
 
 
-def run_pipeline(module: ModuleOp, text: str, between: Callable[[], None] | None = None) -> None:
+def run_pipeline(
+    module: ModuleOp, text: str, between: Callable[[], None] | None = None, *, skip_unused: bool = False
+) -> None:
     """Runs the passes of a pipeline on a module, but for those that have nothing to work on.
 
-    `between` is called before each, and may end this by an exception.
+    `between` is called before each, and may end this by an exception. `skip_unused`: functions that no block needs are
+    marked first, which passes then leave out.
     """
     from xdsl.context import Context
 
     from ulam.passes.running import remembering, run_passes
 
+    if skip_unused:
+        from ulam.passes.analysis.call_graph import mark_unused
+
+        mark_unused(module)
     names = _op_names(module)
 
     def is_idle(name: str) -> bool:

@@ -158,7 +158,7 @@ class Compiler:
 
                 passes = "" if is_in_value_form(module) else passes
             with specializing_on(self._known), self._with_source():
-                run_pipeline(module, passes, checkpoint)
+                run_pipeline(module, passes, checkpoint, skip_unused=bool(passes))
             return module
 
     @cached_property

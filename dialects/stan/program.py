@@ -128,8 +128,8 @@ class FuncOp(PlainOperation):
     Block arguments of `body` are the formals, as plain values (formals cannot be assigned). `data_only` has a 1
     for each formal declared `data`. A function without result has no output in `function_type`.
     `stan_name` is the name in the source (`sym_name` is made unique where functions are overloaded).
-    `body` is empty (no block) for library functions that the lowering knows itself. `inlined`: nothing calls it any
-    more, and no pass has to look at it. `model`: a block of the program, made a function to be traced.
+    `body` is empty (no block) for library functions that the lowering knows itself. `inlined`: nothing calls it (any
+    more), and no pass has to look at it. `model`: a block of the program, made a function to be traced.
 
     ```mlir
     stan.func @half(x %x: !stan.real) -> (!stan.real) {

@@ -1,11 +1,15 @@
-"""Which functions of a program are recursive."""
+"""Which functions of a program are recursive, and which its blocks need."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from ulam.dialects import stan
-from ulam.dialects.walk import ops_within
+from ulam.dialects.attributes import UNIT
+from ulam.dialects.walk import ops_of, ops_within
 
 
 def recursive_functions(functions: Mapping[str, stan.FuncOp]) -> frozenset[str]:
@@ -53,3 +57,44 @@ def _callees(function: stan.FuncOp, functions: Mapping[str, stan.FuncOp]) -> dic
     named = [call.callee for call in calls if call.user is not None]
     named += [call.callback for call in calls if call.callback is not None]
     return dict.fromkeys(name.data for name in named if name.data in functions)
+
+
+def called_by(op: Operation) -> Iterator[str]:
+    """Symbols of the functions that an op calls or passes on, those of the library included."""
+    if isinstance(op, stan.CallOp):
+        if op.user is not None:
+            yield op.callee.data
+        if op.definition is not None:
+            yield op.definition.data
+        if op.callback is not None:
+            yield op.callback.data
+
+
+def reachable(roots: Iterable[Operation], functions: Mapping[str, stan.FuncOp]) -> list[str]:
+    """The functions that ops call, and those that they call, in the program's order."""
+    found: set[str] = set()
+    work = list(roots)
+    while work:
+        for op in ops_within(work.pop()):
+            for name in called_by(op):
+                if name in functions and name not in found:
+                    found.add(name)
+                    work.append(functions[name])
+    return [name for name in functions if name in found]
+
+
+def mark_unused(module: ModuleOp) -> None:
+    """Marks the user's functions that no block needs, as collections of functions have many: passes leave them out.
+
+    Programs of functions alone keep all.
+    """
+    for program in module.body.block.ops:
+        if not isinstance(program, stan.ProgramOp):
+            continue
+        ops = ops_of(program.body.block)
+        functions = {op.sym_name.data: op for op in ops if isinstance(op, stan.FuncOp)}
+        blocks = [op for op in ops if isinstance(op, stan.BlockOp) and op.body.block.first_op is not None]
+        needed = set(reachable(blocks, functions))
+        for name, function in functions.items():
+            if blocks and name not in needed and function.library is None:
+                function.properties["inlined"] = UNIT

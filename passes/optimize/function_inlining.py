@@ -203,6 +203,11 @@ class _Program:
             return
         if self.inlines(name := function.sym_name.data):
             self.template(name)  # of the function as it is
+        if not any(self._may_inline(call) for call in _calls(function.body.block)):
+            inliner = _Inliner(self, FreshNames(function))
+            inliner.run(function.body.block)  # notes what is left, and why
+            inliner.tell()
+            return
         copy = cloned(function)
         budget, left = self.budget, dict(self.left)
         inliner = _Inliner(self, FreshNames(function))
@@ -222,6 +227,12 @@ class _Program:
         name = function.stan_name.data
         message = "it would change which arguments depend on the function's autodiff arguments"
         remark(FunctionInlining.name, function.location, f"calls in {name}", message, done=False)
+
+    def _may_inline(self, call: stan.CallOp) -> bool:
+        """Whether a call is inlined unless others before it take the budget."""
+        if call.user is None or not self.inlines(name := call.callee.data):
+            return False
+        return self.template(name).size <= self.budget
 
     def note_left(self, call: stan.CallOp) -> None:
         """Notes the functions that a call needs."""

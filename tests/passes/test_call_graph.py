@@ -1,4 +1,4 @@
-"""Recursive functions against a search from each function."""
+"""Recursive functions against a search from each function; functions that no block needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ulam.dialects import stan
-from ulam.passes.analysis.call_graph import recursive_functions
+from ulam.passes.analysis.call_graph import mark_unused, recursive_functions
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 COUNT = 7
@@ -33,3 +33,35 @@ def _reached(start: int, callees: list[list[int]]) -> set[int]:
             found.add(current)
             pending += callees[current]
     return found
+
+
+_UNUSED = """
+functions {
+  real inner(real x) { return 2 * x; }
+  real called(real x) { return inner(x); }
+  vector passed(real t, vector y) { return -y; }
+  real alone(real x) { return other(x) + 1; }
+  real other(real x) { return inner(x); }
+}
+"""
+_BLOCKS = """
+parameters { real x; }
+model { target += called(x) + ode_rk45(passed, [x]', 0, {1.0})[1, 1]; }
+"""
+
+
+def _marked(text: str) -> set[str]:
+    module = Compiler(text, options=CompileOptions(0)).module
+    mark_unused(module)
+    functions = [op for op in module.walk() if isinstance(op, stan.FuncOp)]
+    assert all(op.inlined is None for op in functions if op.library is not None)
+    return {op.stan_name.data for op in functions if op.inlined is not None}
+
+
+def test_functions_that_no_block_needs_are_left_out() -> None:
+    """Those that are called or passed on stay, and what they call; a collection of functions keeps all."""
+    assert _marked(_UNUSED + _BLOCKS) == {"alone", "other"}
+    assert not _marked(_UNUSED) and not _marked(_UNUSED + "model { }")
+    optimized = Compiler(_UNUSED + _BLOCKS).module
+    found = {op.stan_name.data: op for op in optimized.walk() if isinstance(op, stan.FuncOp) and op.library is None}
+    assert any(isinstance(op, stan.CallOp) for op in found["alone"].walk())  # as it was written
