@@ -5,9 +5,9 @@
                   s = s + y[i, t]             evaluate:  for i: for t: target += f(table[i, t], theta)
 
 Numbers of what has happened so far, places in ragged data, sums over a part of the data, values that branches on data
-choose: iterations then no longer wait for each other, and know by their number what they read. Only where data alone
-decide on the iterations, with loops around whose bounds do not depend on each other. Counters, which each iteration
-changes by the same, stay as they are.
+choose, memory that an iteration takes for itself and fills with data: iterations then no longer wait for each other,
+and know by their number what they read. Only where data alone decide on the iterations, with loops around whose bounds
+do not depend on each other. Counters, which each iteration changes by the same, stay as they are.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.walk import ops_within
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable, viewed
+from ulam.passes.loops.op_writer import integer
+from ulam.passes.loops.private_data import PrivateData
 from ulam.passes.loops.tables import IterationTable, Loops, leave, may_leave
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
@@ -49,9 +52,11 @@ class CarriedData(TellingPass):
 
 
 def _carries(nest: Operation) -> bool:
-    """Whether a loop carries something, or a branch chooses; not if there are other ops with regions."""
-    nested = [op for op in (nest, *ops_within(nest)) if op.regions]
-    return any(op.results for op in nested) and all(type(op) in (scf.ForOp, scf.IfOp) for op in nested)
+    """Whether a loop carries something or takes memory, or a branch chooses; not if other ops have regions."""
+    ops = [nest, *ops_within(nest)]
+    nested = [op for op in ops if op.regions]
+    is_there = any(op.results for op in nested) or any(type(op) is rt.AllocOp for op in ops)
+    return is_there and all(type(op) in (scf.ForOp, scf.IfOp) for op in nested)
 
 
 class _Nest:
@@ -66,15 +71,19 @@ class _Nest:
             for region in op.regions:
                 self._inside.update(argument for block in region.blocks for argument in block.args)
         self._varied: set[SSAValue] = set()
+        self._private = PrivateData(self._ops)
 
     def change(self) -> bool:
         """Makes tables, and moves checks of what loops carry to the loops that fill them; whether there was any."""
-        while any([self._note(op) for op in (self._top, *self._ops)]):
-            pass  # what a loop carries depends on what its last op computes
+        self._find_data()
+        while wrong := [memory for memory in self._private if not self._is_private(memory)]:
+            for memory in wrong:
+                self._private.remove(memory)
+            self._find_data()
         places = self._places()
         checks = [op for op in self._ops if isinstance(op, rt.CheckOp) and self._is_checked(op)]
         late = [op for op in checks if not all(map(self._slices.is_data, op.operands))]
-        if not places and not late:
+        if not places and not late and not self._private.are_read(self._needed()):
             return False
         self._tabulate(places, checks)
         for op in late:
@@ -83,6 +92,20 @@ class _Nest:
         return True
 
     # ------------------------------------------------------------ what is data
+
+    def _find_data(self) -> None:
+        while any([self._note(op) for op in (self._top, *self._ops)]):
+            pass  # what a loop carries depends on what its last op computes
+
+    def _is_private(self, memory: rt.AllocOp) -> bool:
+        """Whether memory of an iteration is filled with data, by data alone, before others read it."""
+        loops = self._loops_around(memory.res)
+        if not loops or not self._is_rectangular(loops) or not may_leave(memory.count, self._top):
+            return False
+        for op in self._private.writers(memory):
+            if not self._are_data(op.operands) or not self._has_data_control(op):
+                return False
+        return self._are_data((memory.count,)) and self._private.are_filled_first(memory, self._needed())
 
     def _is_data(self, value: SSAValue) -> bool:
         return value not in self._varied if value in self._inside else self._slices.is_data(value)
@@ -110,8 +133,12 @@ class _Nest:
         return len(self._varied) > before
 
     def _computes_data(self, op: Operation) -> bool:
+        if isinstance(op, rt.AllocOp):
+            return op in self._private
         if isinstance(op, rt.LoadOp):
-            return isinstance(viewed(op.buffer).owner, rt.BoundOp) and self._are_data((op.buffer, op.index))
+            source = viewed(op.buffer).owner
+            is_known = isinstance(source, rt.BoundOp) or source in self._private
+            return is_known and self._are_data((op.buffer, op.index))
         return is_speculatable(op) and self._are_data(op.operands)
 
     def _has_data_control(self, op: Operation) -> bool:
@@ -131,14 +158,14 @@ class _Nest:
     def _places(self) -> dict[SSAValue, Loops]:
         """Values that get a table, with the loops around."""
         found: dict[SSAValue, Loops] = {}
-        for value in self._needed():
+        for value in filter(_is_carried_or_chosen, self._needed()):
             loops = self._loops_around(value)
             if loops and value.type in _TYPES and not _is_counter(value) and self._is_rectangular(loops):
                 found[value] = loops
         return found
 
     def _needed(self) -> Iterable[SSAValue]:
-        """Values of data that loops carry or branches choose, as far as what is not data needs them."""
+        """Values of data that are needed by what is not data, up to those that loops carry or branches choose."""
         working = self._working()
         work: list[SSAValue] = []
         for op in (self._top, *self._ops):
@@ -161,12 +188,14 @@ class _Nest:
             seen[value] = None
             if isinstance(value, OpResult) and not value.op.regions:
                 work += value.op.operands
-        return [value for value in seen if _is_carried_or_chosen(value)]
+        return seen
 
     def _works(self, op: Operation) -> bool:
         """Whether an op without regions does more than to compute and to check data."""
         if isinstance(op, rt.CheckOp):
             return not self._is_checked(op)
+        if self._private.is_writer(op):
+            return False
         return not isinstance(op, scf.YieldOp) and (not op.results or any(r in self._varied for r in op.results))
 
     def _working(self) -> set[Operation]:
@@ -203,23 +232,75 @@ class _Nest:
         tables: dict[Loops, IterationTable] = {}
         memory: dict[SSAValue, SSAValue] = {}
         for value, loops in places.items():
-            if loops not in tables:
-                for bound in (bound for loop in loops for bound in (loop.lb, loop.ub)):
-                    leave(bound, top)
-                tables[loops] = IterationTable(loops, moves=True)
-                block.insert_ops_before(tables[loops].ops, top)
+            self._make_table(loops, tables)
             allocation = tables[loops].allocate(top, value.type)
             block.insert_op_before(allocation, top)
             memory[value] = allocation.res
 
+        parts = {op: self._parts(op, tables) for op in self._private}
+
         def store(value: SSAValue, copied: SSAValue, target: Block, values: dict[SSAValue, SSAValue]) -> None:
-            variables = [loop.body.block.args[0] for loop in places[value]]
-            ops, index = tables[places[value]].entry([values.get(variable, variable) for variable in variables])
+            ops, index = _entry(tables[places[value]], values)
             target.add_ops([*ops, rt.StoreOp(copied, memory[value], index, initial=True)])
 
-        block.insert_op_before(self._slices.copy(top, checks, None, places, store), top)
+        def view(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
+            if isinstance(original, rt.AllocOp):
+                assert copy.parent is not None
+                ops = parts[original].view(values)
+                copy.parent.insert_ops_before(ops, copy)
+                values[original.res] = ops[-1].results[0]
+                discard(copy)
+
+        written = [op for memory in self._private for op in (memory, *self._private.writers(memory))]
+        block.insert_op_before(self._slices.copy(top, [*checks, *written], view, places, store), top)
         for value, buffer in memory.items():
             _read_instead(value, tables[places[value]], buffer)
+        for op in self._private:
+            assert op.parent is not None
+            ops = parts[op].view({})
+            op.parent.insert_ops_before(ops, op)
+            op.res.replace_all_uses_with(ops[-1].results[0])
+        for op in written:
+            discard(op)
+
+    def _make_table(self, loops: Loops, tables: dict[Loops, IterationTable]) -> None:
+        top, block = self._top, self._top.parent
+        assert block is not None
+        if loops not in tables:
+            for bound in (bound for loop in loops for bound in (loop.lb, loop.ub)):
+                leave(bound, top)
+            tables[loops] = IterationTable(loops, moves=True)
+            block.insert_ops_before(tables[loops].ops, top)
+
+    def _parts(self, alloc: rt.AllocOp, tables: dict[Loops, IterationTable]) -> _Parts:
+        """A table of which each iteration has a part, in place of memory of its own."""
+        top, block, loops = self._top, self._top.parent, self._loops_around(alloc.res)
+        assert block is not None
+        self._make_table(loops, tables)
+        leave(alloc.count, top)
+        ops, table = tables[loops].allocate_parts(alloc)
+        block.insert_ops_before(ops, top)
+        return _Parts(tables[loops], table, alloc.count)
+
+
+@record(frozen=True)
+class _Parts:
+    """A table of which each iteration of some loops has `width` elements."""
+
+    table: IterationTable
+    buffer: SSAValue
+    width: SSAValue
+
+    def view(self, values: dict[SSAValue, SSAValue]) -> list[Operation]:
+        """What gives the part of the present iteration; `values`: those that are called otherwise there."""
+        ops, index = _entry(self.table, values)
+        offset = integer(arith.MuliOp, index, self.width)
+        return [*ops, offset, rt.ViewOp(self.buffer, offset.results[0])]
+
+
+def _entry(table: IterationTable, values: dict[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
+    variables = [loop.body.block.args[0] for loop in table.loops]
+    return table.entry([values.get(variable, variable) for variable in variables])
 
 
 def _is_carried_or_chosen(value: SSAValue) -> bool:
@@ -247,7 +328,7 @@ def _is_counter(value: SSAValue) -> bool:
 
 def _read_instead(value: SSAValue, table: IterationTable, buffer: SSAValue) -> None:
     """Puts what the table has for the present iteration in the place of a value."""
-    ops, index = table.entry([loop.body.block.args[0] for loop in table.loops])
+    ops, index = _entry(table, {})
     load = rt.LoadOp(buffer, index)
     ops.append(load)
     value.replace_all_uses_with(load.res)

@@ -106,6 +106,17 @@ class IterationTable:
         assert self.count is not None
         return rt.AllocOp(self.count, rt.BufferType(element), location=like.location)
 
+    def allocate_parts(self, like: rt.AllocOp) -> tuple[list[Operation], SSAValue]:
+        """Memory with as many elements for each entry as an allocation has: what takes it, behind `ops`, and itself."""
+        assert self.count is not None
+        zero = constant(0, i64)
+        width = arith.MaxSIOp.create(operands=(like.count, zero.result), result_types=(i64,))
+        ops: list[Operation] = [zero, width]
+        total = _product(self.count, width.results[0], ops)
+        total = _bounded(total, [*self._trips, width.results[0]], ops)
+        ops.append(memory := rt.AllocOp(total, like.res.type, location=like.location))
+        return ops, memory.res
+
     def entry(self, variables: Sequence[SSAValue]) -> tuple[list[Operation], SSAValue]:
         """The number of the entry for the loops' `variables`, and the ops that compute it."""
         ops: list[Operation] = []

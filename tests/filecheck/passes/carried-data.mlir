@@ -95,3 +95,54 @@ func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entr
   }
   func.return %nothing : f64
 }
+
+// -----
+
+// Memory of an iteration, in which elements are made of those before, of data alone: each iteration has a part of a
+// table. Memory that is read before it is filled stays.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[TABLE:%.*]] = rt.alloc
+// CHECK:      scf.for
+// CHECK:        [[P:%.*]] = rt.view [[TABLE]]
+// CHECK:        rt.store {{%.*}}, [[P]][
+// CHECK:      scf.for %i
+// CHECK:        [[Q:%.*]] = rt.view [[TABLE]]
+// CHECK-NEXT:   %r = rt.alloc
+// CHECK:        rt.load [[Q]][
+// CHECK:        rt.store {{%.*}}, %r[
+func.func @evaluate(%theta: f64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0 : i32
+  %nothing = arith.constant 0.0 : f64
+  %n = rt.bound 0 : i64
+  %m = rt.bound 1 : i64
+  %y = rt.bound 2 : !rt.buf<i32>
+  scf.for %i = %zero to %n step %one : i64 {
+    %s = rt.alloc variable %m : !rt.buf<i32>
+    %r = rt.alloc variable %m : !rt.buf<i32>
+    rt.fill %s, %none, %m initial : i32
+    rt.fill %r, %none, %m initial : i32
+    scf.for %j = %one to %m step %one : i64 {
+      %before = arith.subi %j, %one : i64
+      %a = rt.load %s[%before] : i32
+      %e = rt.load %y[%j] : i32
+      %b = arith.addi %a, %e : i32
+      rt.store %b, %s[%j] : i32
+    }
+    scf.for %k = %one to %m step %one : i64 {
+      %x = rt.load %s[%k] : i32
+      %f = arith.sitofp %x : i32 to f64
+      %p = arith.mulf %f, %theta : f64
+      ad.target_add %p
+      %before = arith.subi %k, %one : i64
+      %c = rt.load %r[%before] : i32
+      %d = arith.addi %c, %x : i32
+      rt.store %d, %r[%k] : i32
+      %g = arith.sitofp %c : i32 to f64
+      %q = arith.mulf %g, %theta : f64
+      ad.target_add %q
+    }
+  }
+  func.return %nothing : f64
+}

@@ -1,0 +1,5 @@
+// posterior: dogs-dogs_hierarchical
+data { int n_dogs; int n_trials; array[n_dogs, n_trials] int<lower=0, upper=1> y; }
+parameters { real<lower=0, upper=1> a; real<lower=0, upper=1> b; }
+model { for (j in 1:n_dogs) { array[n_trials] int s; s[1] = 0; for (t in 2:n_trials) s[t] = s[t - 1] + y[j, t - 1];
+  for (t in 1:n_trials) y[j, t] ~ bernoulli(a ^ s[t] * b ^ (t - 1 - s[t])); } }
