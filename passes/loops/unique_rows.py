@@ -156,6 +156,40 @@ def _take_arm(branch: scf.IfOp, arm: Region) -> None:
     discard(branch)
 
 
+def _in_one_memory(rows: LoopOverRows) -> list[list[RowColumn]]:
+    """The columns, together those that may be missing and of which each row reads one at most, in one of several arms:
+    which arm that is, its data say, and they are columns, too.
+    """
+    found: list[list[RowColumn]] = []
+    for column in rows.columns:
+        arms = [_arms_around(load, rows) for load in column.loads]
+        for others in found if column.may_be_missing else ():
+            loads = [load for other in others for load in other.loads]
+            if others[0].may_be_missing and loads[0].res.type == column.loads[0].res.type:
+                if all(_are_apart(mine, _arms_around(load, rows)) for mine in arms for load in loads):
+                    others.append(column)
+                    break
+        else:
+            found.append([column])
+    return found
+
+
+def _arms_around(op: Operation, rows: LoopOverRows) -> dict[scf.IfOp, Region]:
+    """The branches on data of the row that an op stands in, with the arm."""
+    found: dict[scf.IfOp, Region] = {}
+    while (region := op.parent_region()) is not None and (around := region.parent_op()) is not rows.loop:
+        assert around is not None
+        if isinstance(around, scf.IfOp) and around in rows.branches:
+            found[around] = region
+        op = around
+    return found
+
+
+def _are_apart(first: dict[scf.IfOp, Region], second: dict[scf.IfOp, Region]) -> bool:
+    """Whether no row does both."""
+    return any(second.get(branch, arm) is not arm for branch, arm in first.items())
+
+
 def _slot_of(buffer: SSAValue) -> int:
     """The slot that a buffer is in; -1 if it is in none."""
     return buffer.owner.slot.value.data if isinstance(buffer.owner, rt.BoundOp) else -1
@@ -180,9 +214,12 @@ class _Weighted(RowGroups):
         is_kept = any(column.inner is not None for column in self.rows.columns)
         self.chain = [] if is_kept else _chain_of(self.rows)
         self.sorted = None if is_kept or self.chain else self._sorted()
-        flat = [self._flat(column) for column in self.rows.columns]
-        flat += [Strided(self._tabulated([made]), self.one, self.one, self.zero, stays=True) for made in self.computed]
-        columns = self.layout(flat, is_kept, self._arms())
+        alike = _in_one_memory(self.rows)
+        flat = [self._flat(columns) for columns in alike]
+        flat += [self._table([made]) for made in self.computed]
+        found = self.layout(flat, is_kept, self._arms())
+        of_column = {column.loads[0]: taken for columns, taken in zip(alike, found, strict=False) for column in columns}
+        columns = [of_column[column.loads[0]] for column in self.rows.columns] + found[len(alike) :]
         self._note()
         if is_kept:
             self._keep()
@@ -250,11 +287,12 @@ class _Weighted(RowGroups):
         for trip in self.trips[1:]:
             self.count = self.integer(arith.MuliOp, self.count, trip)
 
-    def _flat(self, column: RowColumn) -> Strided:
-        """Where a column is, in the order of the rows."""
+    def _flat(self, columns: list[RowColumn]) -> Strided:
+        """Where a column is, in the order of the rows, or several of which each row has one at most."""
+        column = columns[0]
         element = column.loads[0].res.type
         if column.may_be_missing:
-            return Strided(self._tabulated(column.loads), self.one, self.one, self.zero, stays=True)
+            return self._table([load for column in columns for load in column.loads])
         offset = self._form(column.offset)
         strides: list[SSAValue] = []
         for loop, form in zip(self.rows.loops, column.strides, strict=True):
@@ -303,11 +341,11 @@ class _Weighted(RowGroups):
             use.operation.operands[use.index] = inside.results[0]
         return inside
 
-    def _tabulated(self, ops: Sequence[Operation]) -> SSAValue:
+    def _table(self, ops: Sequence[Operation]) -> Strided:
         """A table of what rows load or compute, where they do so, else zero."""
         table = self.lasting(self.count, ops[0].results[0].type, zero=True)
         self._fill(ops, table)
-        return table
+        return Strided(table, self.one, self.one, self.zero, stays=True)
 
     def _fill(
         self, ops: Sequence[Operation], table: SSAValue, numbers: Mapping[Operation | Block, int] | None = None

@@ -145,3 +145,45 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK:         rt.kernel group_ints
 // CHECK-NOT:     rt.kernel group_ints
 // CHECK:         rt.kernel weigh_rows
+
+// -----
+
+// Arms of one branch read different columns, of which a row may have no other: both are in one table.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: f64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %no = arith.constant 0 : i32
+    %n = rt.bound 0 : i64
+    %s = rt.bound 1 : !rt.buf<i32>
+    %x = rt.bound 2 : !rt.buf<f64>
+    %y = rt.bound 3 : !rt.buf<f64>
+    %z = rt.bound 4 : !rt.buf<f64>
+    scf.for %i = %zero to %n step %one : i64 {
+      %a = rt.load %s[%i] : i32
+      %c = arith.cmpi eq, %a, %no : i32
+      scf.if %c {
+        %u = rt.load %x[%i] : f64
+        %p = arith.mulf %u, %theta : f64
+        %e = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %e
+      } else {
+        %v = rt.load %y[%i] : f64
+        %w = rt.load %z[%i] : f64
+        %q = arith.mulf %v, %theta : f64
+        %r = arith.addf %q, %w : f64
+        %f = rt.math exp(%r) : (f64) -> f64
+        ad.target_add %f
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @bind
+// CHECK:         rt.store %u, [[TABLE:%[0-9]+]][
+// CHECK:         rt.store %v, [[TABLE]][
+// CHECK:         rt.store %w, [[OTHER:%[0-9]+]][
+// CHECK:         rt.kernel group_reals([[TABLE]],
+// CHECK:         rt.kernel group_reals([[OTHER]],
+// CHECK-NOT:     rt.kernel group_reals
