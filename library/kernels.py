@@ -257,8 +257,16 @@ _DESIGNS: dict[str, Kernel] = {
     ),
 }
 
-# Rows of data in groups of one weight (runtime/c/row_groups.c).
+# Rows of data in groups of one weight (runtime/c/row_groups.c), and weights that data give them (row_weights.c).
 _ROW_GROUPS: dict[str, Kernel] = {
+    # a column: the kind of each weight; 1, or -1 if rows have to stay apart
+    "weight_kinds": Kernel("in:f64[(n-1)*row+1] n:i64 row:i64 out:i32[n] out:i64[1]"),
+    # a column, the groups of rows: the sum of each group, and 1
+    "sum_weights": Kernel("in:f64[(n-1)*row+1] n:i64 row:i64 in:i32[n] g:i64 out:f64[g] out:i32[g]"),
+    # a column of length `t`, n rows in an order, first rows of groups, their sums, and whether these are to be taken
+    "take_weights": Kernel(
+        "in:f64[t] in:i32[n] n:i64 row:i64 t:i64 in:i32[g] in:f64[g] g:i64 value:i64 out:f64[n]"
+    ),
     "flatten_reals": Kernel(f"in:f64{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:f64[n*k]"),
     "flatten_ints": Kernel(f"in:i32{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:i32[n*k]"),
     # first rows of equal ones and how many; the arm that each row takes, or none: rows in groups, where these start,

@@ -38,6 +38,16 @@ class Strided:
     otherwise: SSAValue | None = None
 
 
+@record(frozen=True)
+class _Sums:
+    """Of weights of equal rows: first rows of groups, sums, how many groups, whether rows are put together."""
+
+    heads: SSAValue
+    sums: SSAValue
+    count: SSAValue
+    are_taken: SSAValue
+
+
 class RowGroups:
     """Writes what `bind` does for a loop over rows: `before` is to stand in front of it."""
 
@@ -96,15 +106,28 @@ class RowGroups:
         values, place = tuple(figures.values()), self.location
         self.before.append(rt.LayoutOp(layout, slot, (reason,), tuple(figures), outcome, values, location=place))
 
-    def layout(self, flat: list[Strided], is_kept: bool = False, arms: SSAValue | None = None) -> list[SSAValue]:
+    def layout(
+        self,
+        flat: list[Strided],
+        is_kept: bool = False,
+        arms: SSAValue | None = None,
+        weight: Strided | None = None,
+    ) -> list[SSAValue]:
         """The columns that the loop reads; besides, the groups.
 
-        `is_kept`: the loop as it was is there, too; `arms`: which of several loops each row takes.
+        `is_kept`: the loop as it was is there, too; `arms`: which of several loops each row takes; `weight`: the column
+        in which equal rows may differ, since all that they add is a multiple of it.
         """
         count = self.count
         groups, known = self.alloc(count, i32, zero=True), self.one
         most = self.put(arith.ShRSIOp.create(operands=(count, self.one), result_types=(i64,)))
-        ordered = sorted(flat, key=lambda column: element_of(column.buffer) == f64)
+        compared = [column for column in flat if column is not weight]
+        if weight is not None:
+            kinds, found = self.alloc(count, i32), self.alloc(self.one, i64)
+            self.kernel("weight_kinds", weight.buffer, count, weight.stride, kinds, found)
+            known = self.put(rt.LoadOp(found, self.zero))
+            compared.append(Strided(kinds, self.one, self.one, self.zero, stays=True))
+        ordered = sorted(compared, key=lambda column: element_of(column.buffer) == f64)
         # A sample tells of measurements that they are all different. Ints first: few kinds are found in a small table.
         for column in (column for column in ordered if element_of(column.buffer) == f64):
             found = self.alloc(self.one, i64)
@@ -118,6 +141,9 @@ class RowGroups:
         some = self.integer(arith.MaxSIOp, known, self.zero)
         heads, counts = self.alloc(some, i32), self.alloc(some, i32)
         self.kernel("group_heads", groups, count, some, heads, counts)
+        sums = self.alloc(some, f64) if weight is not None else None
+        if weight is not None and sums is not None:
+            self.kernel("sum_weights", weight.buffer, count, weight.stride, groups, some, sums, counts)
         self.order = order = groups  # which are needed no more
         takes, armed = (groups, self.zero) if arms is None else (arms, count)
         room = self.number(_MOST_GROUPS)
@@ -136,7 +162,11 @@ class RowGroups:
         moved = self.is_taken if is_kept else self.is_moved
         copied = self.put(arith.SelectOp.create(operands=(moved, left, self.zero), result_types=(i64,)))
         self.kept = copied if is_kept else left
-        return [self._copied(column, order, copied if is_kept or column.stays else left, is_kept) for column in flat]
+        self._sums = None if sums is None else _Sums(heads, sums, some, self.put(rt.LoadOp(figures, self.number(2))))
+        return [
+            self._copied(column, order, copied if is_kept or column.stays else left, is_kept, column is weight)
+            for column in flat
+        ]
 
     def _in_memory(self, column: Strided) -> tuple[SSAValue, ...]:
         """A column for kernels."""
@@ -148,7 +178,9 @@ class RowGroups:
             arith.CmpiOp.create(operands=(figure, self.zero), result_types=(i1,), properties={"predicate": CMPI["ne"]})
         )
 
-    def _copied(self, column: Strided, order: SSAValue, number: SSAValue, is_kept: bool) -> SSAValue:
+    def _copied(
+        self, column: Strided, order: SSAValue, number: SSAValue, is_kept: bool, is_weight: bool
+    ) -> SSAValue:
         """A column in the order of the groups; where it stays as it is, it is not copied."""
         buffer, element = column.buffer, element_of(column.buffer)
         size = number if column.width is self.one else self.integer(arith.MuliOp, number, column.width)
@@ -158,8 +190,12 @@ class RowGroups:
             if many is not self.one:
                 last = self.integer(arith.MuliOp, self.integer(arith.SubiOp, many, self.one), by)
                 length = self.integer(arith.AddiOp, length, last)
-        place = (column.width, column.stride, column.across, length)
-        self.kernel(f"take_{kind_of(element)}", buffer, order, number, *place, out)
+        if is_weight and (sums := self._sums) is not None:
+            found = (sums.heads, sums.sums, sums.count, sums.are_taken)
+            self.kernel("take_weights", buffer, order, number, column.stride, length, *found, out)
+        else:
+            place = (column.width, column.stride, column.across, length)
+            self.kernel(f"take_{kind_of(element)}", buffer, order, number, *place, out)
         if not column.stays or is_kept:
             return out
         values = (out, column.otherwise or buffer)

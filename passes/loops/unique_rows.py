@@ -35,6 +35,7 @@ from ulam.passes.loops.index_forms import Form, known
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.row_groups import RowGroups, Strided, kind_of
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
+from ulam.passes.loops.row_weights import weight_of
 from ulam.passes.loops.sorted_columns import SortedColumns
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
@@ -216,8 +217,10 @@ class _Weighted(RowGroups):
         self.sorted = None if is_kept or self.chain else self._sorted()
         alike = _in_one_memory(self.rows)
         flat = [self._flat(columns) for columns in alike]
+        weight = weight_of(self.rows)
+        of_weight = next((flat[k] for k, columns in enumerate(alike) if columns[0] is weight), None)
         flat += [self._table([made]) for made in self.computed]
-        found = self.layout(flat, is_kept, self._arms())
+        found = self.layout(flat, is_kept, self._arms(), of_weight)
         of_column = {column.loads[0]: taken for columns, taken in zip(alike, found, strict=False) for column in columns}
         columns = [of_column[column.loads[0]] for column in self.rows.columns] + found[len(alike) :]
         self._note()

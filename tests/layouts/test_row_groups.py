@@ -73,3 +73,20 @@ def test_rows_of_one_arm_have_all_groups_that_there_is_room_for() -> None:
     _, order, figures = grouped(kinds, [0] * len(kinds))
     assert figures[:3] == [40, 400, 1]
     assert len(order) == 400
+
+
+def test_weights_of_data_are_added_up_by_groups() -> None:
+    weights = np.array([1.5, -2.0, 0.0, 2.5, -0.0, -1.0])
+    sizes = {"n": 6, "row": 1}
+    *_, kinds, known = run("weight_kinds", [weights], sizes)
+    assert list(kinds) == [1, -1, 0, 1, 0, -1] and known[0] == 1
+    for none in (np.nan, np.inf, -1e300):
+        assert run("weight_kinds", [np.append(weights[:5], none)], sizes)[-1][0] == -1
+    groups = np.array([0, 1, 2, 0, 2, 1], np.int32)
+    *_, sums, counts = run("sum_weights", [weights, groups], sizes | {"g": 3})
+    assert list(sums) == [4.0, -3.0, 0.0] and list(counts) == [1, 1, 1]
+    heads = np.array([0, 1, 2], np.int32)
+    inputs = [weights, np.array([2, 0, 1], np.int32), heads, sums]
+    taken = {"n": 3, "row": 1, "t": 6, "g": 3}
+    assert list(run("take_weights", inputs, taken, [1])[-1]) == [0.0, 4.0, -3.0]
+    assert list(run("take_weights", inputs, taken, [0])[-1]) == [0.0, 1.5, -2.0]

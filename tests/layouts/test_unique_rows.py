@@ -254,3 +254,72 @@ def test_the_number_of_a_row_alone_is_no_column() -> None:
     """Rows that differ by their number are never equal: they are not looked for."""
     text = "data { int N; vector[N] x; } parameters { real a; } model { for (n in 1:N) target += erf(a * n + x[n]); }"
     assert "group_heads" not in Compiler(text, "m.stan").llvm_text("gradient_propto")
+
+
+WEIGHTED = """
+data { int<lower=0> N; array[N] int<lower=0> y; vector[N] x; vector[N] w; vector[N] v; array[N] int<lower=0> cut; }
+parameters { real a; real b; }
+model {
+  for (n in 1:N) target += w[n] * poisson_log_lpmf(y[n] | a + b * x[n]);
+  for (n in 1:N) if (cut[n] > 0) target += v[n] * log_inv_logit(a * x[n]); else target += v[n] * log1m_inv_logit(b);
+}
+"""
+
+
+def test_rows_that_differ_in_a_factor_alone_are_equal() -> None:
+    """Weights are added up, whatever they are, those of one sign: what they multiply may be infinite."""
+    rng = np.random.default_rng(12)
+    n = 400
+    data = {
+        "N": n, "y": rng.integers(0, 3, n), "x": rng.integers(-1, 2, n).astype(float), "cut": rng.integers(0, 2, n),
+        "w": rng.exponential(1, n) * rng.integers(-1, 2, n), "v": rng.exponential(1, n),
+    }  # fmt: skip
+    program, plain = ulam.StanProgram(WEIGHTED), ulam.StanProgram(WEIGHTED, opt_level=0)
+    for weights, kinds in ((data["w"], 27), (np.abs(data["w"]), 18), (data["v"], 9), (data["v"] * 1e300, None)):
+        given = data | {"w": weights}
+        model, expected = program(given), plain(given)
+        first, second = unique_rows(model)
+        assert first.taken is (kinds is not None) and second.taken
+        assert second.figures["computed"] == 4
+        assert kinds is None or (first.figures["different"] <= kinds and first.figures["groups"] == 1)
+        for point in ([0.3, -0.4], [800.0, 0.1], [np.inf, 1.0], [0.1, np.nan], [-800.0, 800.0]):
+            found = []
+            for each in (model, expected):
+                try:
+                    found.append(each.log_density_gradient(np.array(point)))
+                except ulam.Rejection as rejection:
+                    found.append((str(rejection), np.zeros(2)))
+            (value, gradient), (other, slopes) = found
+            if isinstance(other, str):
+                assert value == other
+                continue
+            assert value == pytest.approx(other, rel=1e-11, nan_ok=True)
+            np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "w[n] * poisson_log_lpmf(y[n] | a + b * w[n])",
+        "w[n] * poisson_log_lpmf(y[n] | a) + log_inv_logit(b * x[n])",
+        "square(w[n]) * log_inv_logit(b * x[n])",
+        "log_inv_logit(b * x[n]) + w[n]",
+    ],
+)
+def test_what_is_no_factor_of_all_that_a_row_adds_is_compared(row: str) -> None:
+    text = WEIGHTED.split("model")[0] + f"model {{ for (n in 1:N) target += {row}; }}"
+    rng = np.random.default_rng(5)
+    data = {
+        "N": 300,
+        "y": rng.integers(0, 2, 300),
+        "x": rng.integers(0, 2, 300).astype(float),
+        "w": rng.normal(size=300),
+    }
+    data |= {"v": data["w"], "cut": data["y"]}
+    model, plain = ulam.StanModel(text, data), ulam.StanModel(text, data, opt_level=0)
+    point = np.array([0.2, -0.3])
+    assert model.log_density(point) == pytest.approx(plain.log_density(point), rel=1e-11)
+    np.testing.assert_allclose(
+        model.log_density_gradient(point)[1], plain.log_density_gradient(point)[1], rtol=1e-10, atol=1e-10
+    )
+    assert not any(choice.taken for choice in unique_rows(model)) or "log_inv_logit(b * x[n])" in row

@@ -16,7 +16,7 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
       %t = rt.load %theta[%k] : f64
       %p = arith.mulf %a, %t : f64
       ad.target_add %p
-      %r = arith.addf %s, %a fastmath<reassoc> : f64
+      %r = arith.addf %s, %t fastmath<reassoc> : f64
       scf.yield %r : f64
     }
     ad.target_add %sum
@@ -187,3 +187,65 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
 // CHECK:         rt.kernel group_reals([[TABLE]],
 // CHECK:         rt.kernel group_reals([[OTHER]],
 // CHECK-NOT:     rt.kernel group_reals
+
+// -----
+
+// A column that multiplies all that rows add is no reason to keep rows apart: its sums are taken.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: f64, %adj: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %w = rt.bound 2 : !rt.buf<f64>
+    scf.for %i = %zero to %n step %one : i64 {
+      %u = rt.load %x[%i] : f64
+      %v = rt.load %w[%i] : f64
+      %p = arith.mulf %u, %theta : f64
+      %e = rt.math exp(%p) : (f64) -> f64
+      %a = arith.mulf %e, %v : f64
+      %b = arith.negf %a : f64
+      %d = arith.mulf %u, %b : f64
+      ad.target_add %b
+      ad.accumulate %adj[%zero], %d
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @bind
+// CHECK:         rt.kernel weight_kinds
+// CHECK:         rt.kernel group_ints
+// CHECK:         rt.kernel group_reals
+// CHECK-NOT:     rt.kernel group_reals
+// CHECK:         rt.kernel sum_weights
+// CHECK:         rt.kernel weigh_rows
+// CHECK:         rt.kernel take_reals
+// CHECK:         rt.kernel take_weights
+
+// -----
+
+// Not where something else is added, too.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: f64, %adj: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %w = rt.bound 2 : !rt.buf<f64>
+    scf.for %i = %zero to %n step %one : i64 {
+      %u = rt.load %x[%i] : f64
+      %v = rt.load %w[%i] : f64
+      %p = arith.mulf %u, %theta : f64
+      %e = rt.math exp(%p) : (f64) -> f64
+      %a = arith.mulf %e, %v : f64
+      ad.target_add %a
+      ad.accumulate %adj[%zero], %e
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @bind
+// CHECK-NOT:     rt.kernel weight_kinds
+// CHECK:         rt.kernel weigh_rows
