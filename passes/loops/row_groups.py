@@ -6,6 +6,8 @@ a weight behind each other (runtime/c/row_groups.c). They stand in front of a lo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -36,6 +38,8 @@ class Strided:
     across: SSAValue
     stays: bool
     otherwise: SSAValue | None = None
+    fill: Callable[[], None] | None = None
+    """Writes what puts the column into memory that others share: whenever it is needed."""
 
 
 @record(frozen=True)
@@ -110,13 +114,13 @@ class RowGroups:
         self,
         flat: list[Strided],
         is_kept: bool = False,
-        arms: SSAValue | None = None,
+        arms: Callable[[], SSAValue] | None = None,
         weight: Strided | None = None,
     ) -> list[SSAValue]:
         """The columns that the loop reads; besides, the groups.
 
-        `is_kept`: the loop as it was is there, too; `arms`: which of several loops each row takes; `weight`: the column
-        in which equal rows may differ, since all that they add is a multiple of it.
+        `is_kept`: the loop as it was is there, too; `arms`: writes which of several loops each row takes; `weight`: the
+        column in which equal rows may differ, since all that they add is a multiple of it.
         """
         count = self.count
         groups, known = self.alloc(count, i32, zero=True), self.one
@@ -124,7 +128,7 @@ class RowGroups:
         compared = [column for column in flat if column is not weight]
         if weight is not None:
             kinds, found = self.alloc(count, i32), self.alloc(self.one, i64)
-            self.kernel("weight_kinds", weight.buffer, count, weight.stride, kinds, found)
+            self.kernel("weight_kinds", self._put_in_place(weight), count, weight.stride, kinds, found)
             known = self.put(rt.LoadOp(found, self.zero))
             compared.append(Strided(kinds, self.one, self.one, self.zero, stays=True))
         ordered = sorted(compared, key=lambda column: element_of(column.buffer) == f64)
@@ -143,9 +147,9 @@ class RowGroups:
         self.kernel("group_heads", groups, count, some, heads, counts)
         sums = self.alloc(some, f64) if weight is not None else None
         if weight is not None and sums is not None:
-            self.kernel("sum_weights", weight.buffer, count, weight.stride, groups, some, sums, counts)
+            self.kernel("sum_weights", self._put_in_place(weight), count, weight.stride, groups, some, sums, counts)
         self.order = order = groups  # which are needed no more
-        takes, armed = (groups, self.zero) if arms is None else (arms, count)
+        takes, armed = (groups, self.zero) if arms is None else (arms(), count)
         room = self.number(_MOST_GROUPS)
         self.starts = self.alloc(self.number(_MOST_GROUPS + 1), i64)
         self.weights = self.alloc(room, f64)
@@ -170,7 +174,14 @@ class RowGroups:
 
     def _in_memory(self, column: Strided) -> tuple[SSAValue, ...]:
         """A column for kernels."""
-        return column.buffer, self.count, column.width, column.stride, column.across
+        return self._put_in_place(column), self.count, column.width, column.stride, column.across
+
+    @staticmethod
+    def _put_in_place(column: Strided) -> SSAValue:
+        """The memory of a column, which has it from now on."""
+        if column.fill is not None:
+            column.fill()
+        return column.buffer
 
     def _flag(self, figures: SSAValue, position: int) -> SSAValue:
         figure = self.put(rt.LoadOp(figures, self.number(position)))
@@ -182,7 +193,7 @@ class RowGroups:
         self, column: Strided, order: SSAValue, number: SSAValue, is_kept: bool, is_weight: bool
     ) -> SSAValue:
         """A column in the order of the groups; where it stays as it is, it is not copied."""
-        buffer, element = column.buffer, element_of(column.buffer)
+        buffer, element = self._put_in_place(column), element_of(column.buffer)
         size = number if column.width is self.one else self.integer(arith.MuliOp, number, column.width)
         out = self.lasting(size, element)
         length = self.one

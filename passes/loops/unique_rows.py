@@ -17,6 +17,7 @@ same code. Behind reverse mode, where a loop adds to the target and to adjoints;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntAttr, ModuleOp, f64, i1, i32, i64
@@ -33,7 +34,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known
 from ulam.passes.loops.op_writer import integer
-from ulam.passes.loops.row_groups import RowGroups, Strided, kind_of
+from ulam.passes.loops.row_groups import RowGroups, Strided, element_of, kind_of
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
 from ulam.passes.loops.row_weights import weight_of
 from ulam.passes.loops.sorted_columns import SortedColumns
@@ -206,6 +207,7 @@ class _Weighted(RowGroups):
     def __init__(self, rows: LoopOverRows, module: ModuleOp, top: Block) -> None:
         super().__init__(module, rows.loop.location)
         self.rows, self.top = rows, top
+        self.shared: dict[Attribute, SSAValue] = {}
 
     def write(self) -> None:
         anchor = ancestor_in(self.rows.loop, self.top)
@@ -220,7 +222,7 @@ class _Weighted(RowGroups):
         weight = weight_of(self.rows)
         of_weight = next((flat[k] for k, columns in enumerate(alike) if columns[0] is weight), None)
         flat += [self._table([made]) for made in self.computed]
-        found = self.layout(flat, is_kept, self._arms(), of_weight)
+        found = self.layout(flat, is_kept, self._arms if self.chain else None, of_weight)
         of_column = {column.loads[0]: taken for columns, taken in zip(alike, found, strict=False) for column in columns}
         columns = [of_column[column.loads[0]] for column in self.rows.columns] + found[len(alike) :]
         self._note()
@@ -316,9 +318,17 @@ class _Weighted(RowGroups):
         if self.rows.inner is None:
             stays = column.strides[0] == {(): 1} and isinstance(column.buffer.owner, rt.BoundOp)
             return Strided(begin, strides[0], self.one, self.zero, stays)
-        flat = self.lasting(self.count, element)
-        self.kernel(f"flatten_{kind_of(element)}", begin, *self.trips, *strides, flat)
-        return Strided(flat, self.one, self.one, self.zero, stays=True)
+        flat = self._shared(element)
+        flatten = partial(self.kernel, f"flatten_{kind_of(element)}", begin, *self.trips, *strides, flat)
+        return Strided(flat, self.one, self.one, self.zero, stays=False, fill=flatten)
+
+    def _shared(self, element: Attribute) -> SSAValue:
+        """Memory for a column that is nowhere in the order of the rows of a nest, which may have more of them than it
+        has data: one column has it after the other.
+        """
+        if element not in self.shared:
+            self.shared[element] = self.alloc(self.count, element)
+        return self.shared[element]
 
     def _plus(self, offset: SSAValue, stride: SSAValue, number: SSAValue) -> SSAValue:
         if constant_integer(number) == 0:
@@ -346,9 +356,22 @@ class _Weighted(RowGroups):
 
     def _table(self, ops: Sequence[Operation]) -> Strided:
         """A table of what rows load or compute, where they do so, else zero."""
-        table = self.lasting(self.count, ops[0].results[0].type, zero=True)
+        element = ops[0].results[0].type
+        if self.rows.inner is not None:
+            table = self._shared(element)
+            fill = partial(self._fill_anew, ops, table)
+            return Strided(table, self.one, self.one, self.zero, stays=False, fill=fill)
+        table = self.lasting(self.count, element, zero=True)
         self._fill(ops, table)
         return Strided(table, self.one, self.one, self.zero, stays=True)
+
+    def _fill_anew(
+        self, ops: Sequence[Operation], table: SSAValue, numbers: Mapping[Operation | Block, int] | None = None
+    ) -> None:
+        """Writes such a table where another one may have been."""
+        none = self.put(constant(0.0, f64)) if element_of(table) == f64 else self.put(constant(0, i32))
+        self.before.append(rt.FillOp(table, none, self.count))
+        self._fill(ops, table, numbers)
 
     def _fill(
         self, ops: Sequence[Operation], table: SSAValue, numbers: Mapping[Operation | Block, int] | None = None
@@ -389,15 +412,13 @@ class _Weighted(RowGroups):
 
         self.before.append(DataSlices().copy(self.rows.loop, ops, store))
 
-    def _arms(self) -> SSAValue | None:
+    def _arms(self) -> SSAValue:
         """Which arm of the chain each row takes: the first one has the largest number, the last else has 0."""
-        if not self.chain:
-            return None
-        arms = self.alloc(self.count, i32, zero=True)
+        arms = self._shared(i32) if self.rows.inner is not None else self.alloc(self.count, i32)
         numbers: dict[Operation | Block, int] = {}
         for n, branch in enumerate(self.chain):
             numbers.setdefault(branch.cond.owner, len(self.chain) - n)
-        self._fill([op for op in numbers if isinstance(op, Operation)], arms, numbers)
+        self._fill_anew([op for op in numbers if isinstance(op, Operation)], arms, numbers)
         return arms
 
     # ------------------------------------------------------------ the loops
