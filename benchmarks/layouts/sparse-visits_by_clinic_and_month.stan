@@ -1,7 +1,7 @@
 // Indicators of clinics and months beside a baseline and two measurements, written as one design.
 // expect: sparse columns
 // data: N = 20000; J = 60; M = 12; K = J + M + 3; X = np.hstack([np.ones((N, 1)), normal(N, 2), np.eye(J)[index(N, J) - 1], np.eye(M)[index(N, M) - 1]]); visits = counts(N, 2)
-// bind: J = 9; M = 4
+// bind: J = 20; M = 6
 data {
   int<lower=0> N, K;
   matrix[N, K] X;

@@ -92,39 +92,38 @@ ULAM_API void ulam_sparse_columns(ulam_context *ctx, const double *x, const int6
 ULAM_API void ulam_sparse_rows(ulam_context *ctx, const double *x, const int64_t *offsets, int64_t k, int64_t stride,
                                const int64_t *range, const int64_t *entries, const int64_t *figures, int64_t *design,
                                int64_t d, int32_t *index, int64_t n, double *values, int64_t m) {
-  (void)n;
+  (void)ctx, (void)n;
   if (d < HEAD) return;
   int64_t low = range[0], rows = figures[F_ROWS], *whole = design + HEAD + k;
   int32_t *columns = index + rows + 1;
-  char *mark = ctx->arena_cursor;
-  int32_t *next = ulam_alloc(ctx, (rows + 1) * 4);
-  memset(index, 0, (size_t)(rows + 1) * 4);
   memcpy(design + HEAD, offsets, (size_t)k * 8);
-  for (int64_t c = 0; c < k; ++c) {
-    const double *column = x + offsets[c] + low * stride;
-    if (!is_listed(entries[c], rows))
-      *whole++ = c;
-    else
-      for (int64_t i = 0; i < rows; ++i) index[i + 1] += column[i * stride] != 0;
-  }
-  int64_t per_row = rows ? index[1] : 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    if (index[i + 1] != per_row) per_row = -1;
-    index[i + 1] += index[i];
-    next[i] = index[i];
-  }
-  for (int64_t c = 0; c < k; ++c) {
-    const double *column = x + offsets[c] + low * stride;
-    if (!is_listed(entries[c], rows)) continue;
-    for (int64_t i = 0; i < rows; ++i) {
-      if (column[i * stride] == 0) continue;
-      if (m) values[next[i]] = column[i * stride];
-      columns[next[i]++] = (int32_t)c;
+  for (int64_t c = 0; c < k; ++c)
+    if (!is_listed(entries[c], rows)) *whole++ = c;
+  int64_t per_row = -2; /* -2: there is no row yet, -1: rows differ */
+  index[0] = 0;
+  for (int64_t first = 0; first < rows; first += BLOCK) { /* of all columns, as caches hold them */
+    int64_t end = rows - first < BLOCK ? rows : first + BLOCK;
+    int32_t next[BLOCK] = {0};
+    for (int64_t c = 0; c < k; ++c) {
+      const double *column = x + offsets[c] + (low + first) * stride;
+      for (int64_t i = 0; i < end - first && is_listed(entries[c], rows); ++i) next[i] += column[i * stride] != 0;
+    }
+    for (int64_t i = first; i < end; ++i) {
+      int32_t count = next[i - first];
+      per_row = per_row == -2 || per_row == count ? count : -1;
+      next[i - first] = index[i], index[i + 1] = index[i] + count;
+    }
+    for (int64_t c = 0; c < k; ++c) {
+      const double *column = x + offsets[c] + (low + first) * stride;
+      for (int64_t i = 0; i < end - first && is_listed(entries[c], rows); ++i) {
+        if (column[i * stride] == 0) continue;
+        if (m) values[next[i]] = column[i * stride];
+        columns[next[i]++] = (int32_t)c;
+      }
     }
   }
   design[LOW] = low, design[ROWS] = rows, design[STRIDE] = stride, design[COLUMNS] = k;
-  design[WHOLE] = figures[F_WHOLE], design[PER_ROW] = per_row, design[ONES] = m == 0;
-  ulam_release(ctx, mark);
+  design[WHOLE] = figures[F_WHOLE], design[PER_ROW] = rows ? per_row : 0, design[ONES] = m == 0;
 }
 
 /* ------------------------------------------------------------------------------------------------ evaluations */
