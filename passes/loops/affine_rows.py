@@ -132,11 +132,23 @@ class Nest:
         if found is None or found.varied or not self._reads_what_stays(op.buffer):
             return None
         if self._is_bound(op.buffer):
-            return found
+            return self._with_offsets(found, op.buffer)
+        if _is_viewed_inside(op.buffer, self.outer):
+            return None
         if found.variables.isdisjoint(self.rows):
             return _Facts(found.variables, True)
         key = self._key(op.index)
         return None if key is None else _Facts(found.variables, True, frozenset((key,)))
+
+    def _with_offsets(self, facts: _Facts, buffer: SSAValue) -> _Facts | None:
+        """With what the offsets of views in the nest are computed from, as of a segment of data that each row has."""
+        while isinstance(owner := buffer.owner, rt.ViewOp) and is_inside(buffer, self.outer):
+            offset = self.facts(owner.offset)
+            if offset is None or offset.varied:
+                return None
+            facts = _Facts(facts.variables | offset.variables, facts.varied, facts.keys | offset.keys)
+            buffer = owner.buffer
+        return facts
 
     def _is_bound(self, buffer: SSAValue) -> bool:
         return root(buffer) is BOUND or isinstance(viewed(buffer).owner, rt.ConstantsOp)
@@ -146,10 +158,6 @@ class Nest:
         if self._written is None:
             self._written = set(written_roots_within(self.outer))
         source = root(buffer)
-        while isinstance(owner := buffer.owner, rt.ViewOp):
-            if is_inside(owner.res, self.outer):
-                return False
-            buffer = owner.buffer
         outside = not is_inside(viewed(buffer), self.outer)
         return outside and source is not UNKNOWN and source not in self._written and UNKNOWN not in self._written
 
@@ -313,6 +321,10 @@ class Nest:
         for loop in reversed(around[:-1]):
             terms = [replace(term, loops=(loop, *term.loops)) for term in terms]
         return [replace(term, moved=(*term.moved, moved)) for term in terms]
+
+
+def _is_viewed_inside(buffer: SSAValue, outer: scf.ForOp) -> bool:
+    return isinstance(buffer.owner, rt.ViewOp) and is_inside(buffer, outer)
 
 
 @record(frozen=True)

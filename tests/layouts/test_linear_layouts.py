@@ -32,6 +32,11 @@ FORMS = {
         "target += normal_lpdf(y[i] | mu[i], s); } }",
         4,
     ),
+    "parts of data": (
+        "model { for (i in (K + 1) : n) y[i] ~ normal(a + dot_product(c, segment(y, i - K, K)), s); "
+        "for (i in (K + 1) : n) y[i] ~ normal(a + dot_product(c, reverse(x[(i - K) : (i - 1)])), t); }",
+        2,
+    ),
     "groups": (
         "model { for (i in 2 : n) y[i] ~ normal(u[g[i]] + x[i] * u[g[i]] + b * x[i] + v[g[i - 1]], s); "
         "y ~ normal((a + b * w[g]) .* x + X * c, t); }",

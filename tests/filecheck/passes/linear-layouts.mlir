@@ -100,3 +100,70 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// Each row reads a segment of data, by a view of its own.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.if
+// CHECK:      func.func @bind
+// CHECK:      rt.view
+// CHECK:      rt.kernel design_row
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    scf.for %i = %k to %n step %i1 : i64 {
+      %begin = arith.subi %i, %k : i64
+      %part = rt.view %y[%begin] : !rt.buf<f64>
+      %m = scf.for %j = %i0 to %k step %i1 iter_args(%sum = %zero) -> (f64) : i64 {
+        %b = rt.load %theta[%j] : f64
+        %v = rt.load %part[%j] : f64
+        %p = arith.mulf %b, %v : f64
+        %t = arith.addf %sum, %p fastmath<reassoc> : f64
+        scf.yield %t : f64
+      }
+      %u = rt.load %y[%i] : f64
+      %r = arith.subf %u, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      ad.target_add %q
+    }
+    func.return %zero : f64
+  }
+}
+
+// -----
+
+// A segment of parameters is another one in each row: nothing.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:  scf.if
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    scf.for %i = %k to %n step %i1 : i64 {
+      %begin = arith.subi %i, %k : i64
+      %part = rt.view %theta[%begin] : !rt.buf<f64>
+      %m = scf.for %j = %i0 to %k step %i1 iter_args(%sum = %zero) -> (f64) : i64 {
+        %b = rt.load %part[%j] : f64
+        %v = rt.load %y[%j] : f64
+        %p = arith.mulf %b, %v : f64
+        %t = arith.addf %sum, %p fastmath<reassoc> : f64
+        scf.yield %t : f64
+      }
+      %u = rt.load %y[%i] : f64
+      %r = arith.subf %u, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      ad.target_add %q
+    }
+    func.return %zero : f64
+  }
+}
