@@ -34,8 +34,9 @@ FORMS = {
     ),
     "parts of data": (
         "model { for (i in (K + 1) : n) y[i] ~ normal(a + dot_product(c, segment(y, i - K, K)), s); "
-        "for (i in (K + 1) : n) y[i] ~ normal(a + dot_product(c, reverse(x[(i - K) : (i - 1)])), t); }",
-        2,
+        "for (i in (K + 1) : n) y[i] ~ normal(a + b * x[i] + dot_product(c, reverse(segment(x, i - K, K))), t); "
+        "for (i in (K + 1) : n) y[i] ~ normal(dot_product(c, x[(i - K) : (i - 1)]), t); }",
+        3,
     ),
     "groups": (
         "model { for (i in 2 : n) y[i] ~ normal(u[g[i]] + x[i] * u[g[i]] + b * x[i] + v[g[i - 1]], s); "
