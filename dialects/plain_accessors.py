@@ -38,7 +38,7 @@ def plain_accessor(accessor: object) -> property | None:
         case UniqueVariadicAccessor(VarIRConstruct.OPERAND, index, count):
             return property(_operands_from(index, count))
         case SingleAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
-            return property(lambda op: op._operands[_places(op)[index]])
+            return property(lambda op: _item(op._operands, _places(op)[index]))
         case VariadicAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
             return property(lambda op: op._operands[_places(op)[index] : _places(op)[index + 1]])
         case OptionalAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
@@ -86,7 +86,7 @@ def _operands_from(index: int, count: int) -> Callable[[Any], Any]:
 def _optional_among(index: int) -> Callable[[Any], Any]:
     def read(op: Any) -> Any:
         places = _places(op)
-        return op._operands[places[index]] if places[index] < places[index + 1] else None
+        return _item(op._operands, places[index]) if places[index] < places[index + 1] else None
 
     return read
 

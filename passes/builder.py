@@ -28,6 +28,7 @@ from ulam.dialects.scalar_ops import (
     simplify,
     width_of,
 )
+from ulam.dialects.walk import result_of
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -101,7 +102,10 @@ class Builder:
         self.block = entry
         self.location: LocationAttr | None = None
         self._prologue: list[Operation] = []
-        self._constants: dict[tuple[Attribute, Any], SSAValue] = {}
+        self._i64: dict[Any, SSAValue] = {}
+        self._i32: dict[Any, SSAValue] = {}
+        self._constants: dict[Attribute, dict[Any, SSAValue]] = {i64: self._i64, i32: self._i32, f64: {}, i1: {}}
+        self._by_identity = {id(type_): made for type_, made in self._constants.items()}
         self._bound: dict[int, SSAValue] = {}
         self.known: dict[SSAValue, int | float] = {}
         self._scopes: list[dict[Any, Any]] = [{}]
@@ -141,7 +145,7 @@ class Builder:
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
         """Emits an op and returns its single result."""
-        return self.emit(op_class, operands, (result_type,), properties).results[0]
+        return result_of(self.emit(op_class, operands, (result_type,), properties))
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
@@ -184,19 +188,22 @@ class Builder:
 
     def constant(self, value: int | float, type_: Attribute) -> SSAValue:
         """A constant, once per function."""
-        key = (type_, value if value == value and value != 0 else repr(value))
-        if (found := self._constants.get(key)) is None:
+        key = value if value == value and value != 0 else repr(value)
+        made = self._by_identity.get(id(type_))
+        if made is None:  # to hash a type takes longer
+            made = self._constants.setdefault(type_, {})
+        if (found := made.get(key)) is None:
             op = constant(value, type_)
             self._prologue.append(op)
-            found = self._constants[key] = op.results[0]
+            found = made[key] = op.results[0]
             self.known[found] = value
         return found
 
     def i64(self, value: int) -> SSAValue:
-        return self._constants.get((i64, value)) or self.constant(value, i64)
+        return self._i64.get(value) or self.constant(value, i64)
 
     def i32(self, value: int) -> SSAValue:
-        return self._constants.get((i32, value)) or self.constant(value, i32)
+        return self._i32.get(value) or self.constant(value, i32)
 
     def i1(self, value: bool) -> SSAValue:
         return self.constant(int(value), i1)
@@ -427,7 +434,7 @@ class Builder:
 
     def load(self, buffer: SSAValue, index: SSAValue) -> SSAValue:
         """An element of a buffer."""
-        return self.insert(rt.LoadOp(buffer, index)).results[0]
+        return result_of(self.insert(rt.LoadOp(buffer, index)))
 
     def store(self, value: SSAValue, buffer: SSAValue, index: SSAValue, *, initial: bool = False) -> None:
         """`initial`: the element had no value before."""

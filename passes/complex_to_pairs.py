@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.attributes import string
-from ulam.dialects.walk import ops_of, ops_within
+from ulam.dialects.walk import blocks_of, ops_of, ops_within
 from ulam.library.complex_functions import EACH_PART, OF_PARTS, OF_SIZES, OPERATORS
 from ulam.passes.complex_calls import result_of_parts, written_over_elements
 from ulam.passes.complex_types import PARTS, has_complex, in_reals, is_complex, part_of, sizes_in_reals
@@ -30,15 +30,21 @@ def split_complex(module: ModuleOp, *, shown: bool = False) -> None:
     `shown`: for readers. What an op of complex numbers gives is also there as one value (`stan.ComplexPairAttr`).
     """
     program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
-    if any(has_complex(value.type) for op in ops_within(program) for value in _values(op)):
+    if any(map(has_complex, _types(program))):
         Splitting(program, shown).run()
 
 
-def _values(op: Operation) -> Iterable[SSAValue]:
-    yield from op.results
-    for region in op.regions:
-        for block in region.blocks:
-            yield from block.args
+def _types(program: Operation) -> Iterable[Attribute]:
+    """The types of the values of a program. Most are the same objects: each comes once."""
+    found: dict[int, Attribute] = {}
+    for op in ops_within(program):
+        for result in op.results:
+            found[id(result.type)] = result.type
+        if op.regions:
+            for block in blocks_of(op):
+                for argument in block.args:
+                    found[id(argument.type)] = argument.type
+    return found.values()
 
 
 class Splitting:

@@ -10,10 +10,11 @@ conflict (`conflict`): errors, prints and random draws are never removed, added 
 from __future__ import annotations
 
 from enum import IntFlag
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import OpResult
+from xdsl.ir import Attribute, OpResult
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, OpTrait
 
 from ulam.dialects.walk import operand_tuple, ops_within
@@ -203,8 +204,11 @@ def _sizes_agree(op: Operation) -> bool:
     return len(operands) <= 1 or all([_is_scalar(operand.type) for operand in operands])
 
 
-def _is_scalar(type_: object) -> bool:
-    return getattr(type_, "name", "") in ("stan.int", "stan.real", "stan.complex")
+_SCALARS = frozenset(("stan.int", "stan.real", "stan.complex"))
+
+
+def _is_scalar(type_: Attribute) -> bool:
+    return type_.name in _SCALARS
 
 
 def takes_any_size(variable: SSAValue) -> bool:
@@ -222,6 +226,7 @@ _OF_KIND = {
 }
 
 
+@lru_cache(maxsize=4096)
 def _by_kind(name: str) -> Effect:
     return _OF_KIND.get(kind_of(name), Effect.NONE)
 

@@ -13,6 +13,7 @@ from xdsl.traits import IsTerminator
 from ulam.dialects import stan
 from ulam.dialects.attributes import place, string
 from ulam.dialects.op_making import append
+from ulam.dialects.walk import result_of
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import BASIC_TYPES, ArrayType, BasicType, StanType, TupleType, array_of
 from ulam.frontend.syntax import Span
@@ -86,7 +87,7 @@ class StanBuilder:
 
     def value(self, op: Operation, span: Span) -> SSAValue:
         """Like `emit`, for an op with one result, which it returns."""
-        return self.emit(op, span).results[0]
+        return result_of(self.emit(op, span))
 
     def int_constant(self, span: Span, value: int) -> SSAValue:
         return self.value(stan.ConstantOp(value), span)

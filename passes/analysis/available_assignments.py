@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
-from ulam.dialects.walk import operand_tuple
+from ulam.dialects.walk import operand_tuple, result_of
 from ulam.passes.analysis.data_flow import composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import LAZY, LOOPS, is_tree
@@ -138,7 +138,7 @@ class AvailableAssignments:
             made = 0 if number is None else 1 << number
             return made, (self._spoiled_by[variable] if variable is not None else 0) & ~made
         if cls is stan.DeclareOp:
-            return 0, self._spoiled_by[self.variables.number(op.results[0])]
+            return 0, self._spoiled_by[self.variables.number(result_of(op))]
         return 0, self._of_profiles
 
     def holding(self, node: FlowNode) -> int:

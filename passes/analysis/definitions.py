@@ -7,6 +7,7 @@ from functools import partial
 from xdsl.ir import Operation
 
 from ulam.dialects import stan
+from ulam.dialects.walk import result_of
 from ulam.passes.analysis.data_flow import Solution, composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.variable_form import Variable
@@ -24,7 +25,7 @@ class Definitions:
         for node in graph.nodes:
             for op in node.ops:
                 if isinstance(op, Variable):
-                    self._add(op, variables.number(op.results[0]))
+                    self._add(op, variables.number(result_of(op)))
                 elif isinstance(op, stan.AssignOp) and (number := variables.find(op.var)) is not None:
                     self._add(op, number)
 
@@ -56,7 +57,7 @@ def initialized_step(variables: Variables, op: Operation) -> tuple[int, int]:
     if isinstance(op, stan.AssignOp) and (number := variables.find(op.var)) is not None:
         return 1 << number, 0
     if isinstance(op, Variable):
-        bit = 1 << variables.number(op.results[0])
+        bit = 1 << variables.number(result_of(op))
         bound = isinstance(op, stan.ParameterOp) or _is_data(op)
         return (bit, 0) if bound else (0, bit)
     return 0, 0

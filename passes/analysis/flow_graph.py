@@ -24,7 +24,7 @@ from dataclasses import field
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
-from ulam.dialects.walk import ops_of
+from ulam.dialects.walk import ops_of, result_of
 from ulam.library.records import record
 from ulam.passes.variable_form import DECLARATIONS, EXITS, LOOPS, Variable
 
@@ -99,7 +99,7 @@ class FlowGraph:
     # ------------------------------------------------------------ one region
 
     def _new(self, block: Block, *predecessors: FlowNode | None) -> FlowNode:
-        node = FlowNode(len(self.nodes), block)
+        node = FlowNode(len(self.nodes), block, [], [], [])
         self.nodes.append(node)
         for predecessor in predecessors:
             if predecessor is not None:
@@ -178,7 +178,7 @@ class Variables:
                 if cls in DECLARATIONS:
                     assert isinstance(op, Variable)
                     number = len(self.declarations)
-                    self._add(op.results[0], number)
+                    self._add(result_of(op), number)
                     self.declarations.append(op)
                     if "local" not in op.properties and isinstance(op.parent_op(), stan.BlockOp):
                         globals_[op.var_name.data] = number

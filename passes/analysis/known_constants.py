@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.scalar_ops import same_value
-from ulam.dialects.walk import operand_tuple
+from ulam.dialects.walk import operand_at, operand_tuple, result_of
 from ulam.passes.analysis.data_flow import Solution, solve
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
 from ulam.passes.analysis.literals import Literal, evaluate
@@ -60,7 +60,7 @@ class KnownConstants:
                     continue
                 number, value = self.variables.find(op.var), self._assigned(op)
             elif type(op) is stan.DeclareOp:
-                number, value = self.variables.number(op.results[0]), None
+                number, value = self.variables.number(result_of(op)), None
             else:
                 self._expression(op, state if result is None else result)
                 continue
@@ -90,7 +90,7 @@ class KnownConstants:
         branch = node.ops[-1] if node.ops else None
         if not isinstance(branch, _BRANCHES):
             return state  # to the model, and to the generated quantities
-        condition = self.of(branch.operands[0])
+        condition = self.of(operand_at(branch, 0))
         if condition is None:
             return state
         taken = bool(condition)

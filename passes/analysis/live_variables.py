@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan.effects import takes_any_size
-from ulam.dialects.walk import operand_tuple
+from ulam.dialects.walk import operand_tuple, result_of
 from ulam.passes.analysis.data_flow import Solution, composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
 from ulam.passes.variable_form import is_global
@@ -40,7 +40,7 @@ def live_step(variables: Variables, op: Operation) -> tuple[int, int]:
         (variable,) = operand_tuple(op)
         return _bit(variable, variables), 0
     if cls is stan.DeclareOp:
-        bit = _bit(op.results[0], variables)
+        bit = _bit(result_of(op), variables)
     elif op.results or not isinstance(op, stan.AssignOp):
         return 0, 0
     elif op.kinds.data:  # in part; a variable without sizes has those of what was assigned before

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, OpResult
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.stan.effects import takes_any_size
-from ulam.dialects.walk import operand_tuple, parent_of
+from ulam.dialects.walk import operand_tuple, parent_of, result_of
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables
 from ulam.passes.analysis.live_variables import outputs
 from ulam.passes.analysis.nesting import enclosing
@@ -147,7 +147,7 @@ class NeededOps:
                     if (number := self.variables.find(variable)) is not None:
                         live |= 1 << number
             elif cls is stan.DeclareOp:
-                live &= ~(1 << self.variables.number(op.results[0]))
+                live &= ~(1 << self.variables.number(result_of(op)))
         return live
 
 

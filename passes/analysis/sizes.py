@@ -18,14 +18,14 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ulam.dialects import stan
 from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.stan.effects import takes_any_size
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_within, result_of
 from ulam.library.records import record
 from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.linear_forms import ONE, LinearForm, atom_of
 from ulam.passes.analysis.nesting import enclosing
 from ulam.passes.analysis.value_sizes import value_sizes
 from ulam.passes.builder import MOST_SIZE
-from ulam.passes.variable_form import LOOPS, Variable, is_global, literal_of
+from ulam.passes.variable_form import DECLARATIONS, LOOPS, Variable, is_global, literal_of
 
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")
 _NEG = stan.UNARY_OPERATORS["-"]
@@ -60,12 +60,15 @@ class SizeFacts:
         declarations: list[Variable] = []
         for body in bodies(self.root):
             for op in ops_within(body) if "library" not in body.properties else ():
-                if isinstance(op, stan.AssignOp):
+                cls = type(op)
+                if cls is stan.AssignOp:
+                    assert isinstance(op, stan.AssignOp)
                     uses = self._uses_of(op.var)
                     uses.assignments += 1
                     uses.assigned = op
-                elif isinstance(op, Variable):
-                    self._uses_of(op.results[0]).declaration = op
+                elif cls in DECLARATIONS:
+                    assert isinstance(op, Variable)
+                    self._uses_of(result_of(op)).declaration = op
                     declarations.append(op)
         for declaration in declarations:
             self._learn_minima(declaration)
@@ -95,8 +98,8 @@ class SizeFacts:
         if not is_global(declaration):
             return
         in_data = _kind(declaration) == "data"
-        if in_data and declaration.results[0].type == stan.VarType(stan.INT):
-            key = self.key(declaration.results[0])
+        if in_data and result_of(declaration).type == stan.VarType(stan.INT):
+            key = self.key(result_of(declaration))
             if declaration.lower is not None and isinstance(lower := literal_of(declaration.lower), int):
                 self._at_least(key, lower)
             if declaration.upper is not None and isinstance(upper := literal_of(declaration.upper), int):

@@ -21,12 +21,13 @@ from ulam.library.statuses import LOCATE, REJECTION
 
 def must_be_precise(module: ModuleOp) -> bool:
     """Whether a unit prints or draws: then its effects and errors must come in order in the unit itself."""
-    return any(isinstance(op, rt.StringOp) or _is_ordered(op) for op in ops_within(module))
+    for op in ops_within(module):
+        if isinstance(op, rt.StringOp) or (isinstance(op, rt.KernelOp) and _is_ordered(op)):
+            return True
+    return False
 
 
-def _is_ordered(op: Operation) -> bool:
-    if not isinstance(op, rt.KernelOp):
-        return False
+def _is_ordered(op: rt.KernelOp) -> bool:
     name = op.function.data
     kernel = KERNELS.get(name)
     return name not in PULLBACKS and (kernel is None or bool(kernel.effects))

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import COMMUTATIVE, SYMMETRIC_PREDICATES, predicate_of
-from ulam.dialects.walk import blocks_of, following_op, operand_tuple
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple, result_of
 from ulam.library.records import record
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
@@ -180,9 +180,9 @@ class _Eliminator:
         source = root(buffer)
         found = self.loads.find(source, (id(buffer), id(index)))
         if found is None:
-            self.loads.add(source, (id(buffer), id(index)), op.results[0])
+            self.loads.add(source, (id(buffer), id(index)), result_of(op))
         else:
-            replace_uses(op.results[0], found)
+            replace_uses(result_of(op), found)
             self._discard(op)
 
     def _discard(self, op: Operation) -> None:
@@ -229,7 +229,7 @@ class _Eliminator:
 
     def _constant_key(self, op: Operation) -> Key:
         value = op.properties["value"]
-        type_ = self._number(op.results[0].type)
+        type_ = self._number(result_of(op).type)
         if isinstance(value, IntegerAttr):
             return (arith.ConstantOp, type_, value.value.data)
         if isinstance(value, FloatAttr):

@@ -16,7 +16,7 @@ from xdsl.traits import MemoryEffect, NoMemoryEffect
 from ulam.dialects import ad, rt
 from ulam.dialects.effects import ANYTHING, Effect, LowEffects
 from ulam.dialects.scalar_ops import constant_integer
-from ulam.dialects.walk import operand_tuple, ops_within
+from ulam.dialects.walk import operand_at, operand_tuple, ops_within
 from ulam.library.kernels import KERNELS
 
 _PURE_ARITH = (
@@ -167,13 +167,13 @@ _WRITTEN: dict[type[Operation], int] = {
 def written_buffer(op: Operation) -> SSAValue | None:
     """The buffer that `op` writes, if it is an op that writes one."""
     position = _WRITTEN.get(type(op))
-    return None if position is None else operand_tuple(op)[position]
+    return None if position is None else operand_at(op, position)
 
 
 def written_buffers(op: Operation) -> list[SSAValue]:
     """Buffers that an op (not its regions) writes, kernels included. Functions that are called only read theirs."""
     if (position := _WRITTEN.get(type(op))) is not None:
-        return [operand_tuple(op)[position]]
+        return [operand_at(op, position)]
     return kernel_buffers(op)[1] if type(op) is rt.KernelOp else []
 
 
@@ -205,7 +205,7 @@ def written_roots(op: Operation) -> set[Root]:
     """
     cls = type(op)
     if (position := _WRITTEN.get(cls)) is not None:
-        return {root(operand_tuple(op)[position])}
+        return {root(operand_at(op, position))}
     if cls is rt.KernelOp or cls is func.CallOp:
         roots: set[Root] = {BOUND} if cls is func.CallOp else set()
         for operand in operand_tuple(op):

@@ -317,11 +317,15 @@ class CompiledRule(NamedTuple):
         parts = self.parts
         if len(parts) != len(heads):
             return False
-        if all([part is None or part in found for part, found in zip(parts, heads, strict=True)]):
-            return True
-        if len(parts) != 2:
-            return False
-        return (parts[0] is None or parts[0] in heads[1]) and (parts[1] is None or parts[1] in heads[0])
+        if len(parts) == 2:
+            (one, other), (left, right) = parts, heads
+            if (one is None or one in left) and (other is None or other in right):
+                return True
+            return (one is None or one in right) and (other is None or other in left)
+        for part, found in zip(parts, heads, strict=True):
+            if part is not None and part not in found:
+                return False
+        return True
 
 
 class Match(NamedTuple):

@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.stan import CallEffects
+from ulam.dialects.walk import operand_at
 from ulam.library.records import record
 from ulam.passes.analysis.available_assignments import AvailableAssignments, RightHandSide, SubstitutionCandidate
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
@@ -114,7 +115,7 @@ class _Propagation:
 
     def _substitute(self, op: stan.ReadOp, held: int, place: int, limit: int) -> int:
         """Replaces a read, and the reads in what replaces it; the number of ops added."""
-        candidate = self.analysis.of_variable(held, op.operands[0])
+        candidate = self.analysis.of_variable(held, operand_at(op, 0))
         if candidate is None or not self._fits(candidate, op, place, limit):
             return 0
         moves = self.moves is not None and not is_cheap(candidate)
@@ -182,7 +183,7 @@ class _Propagation:
             if not _is_around(value.owner, use):
                 return False
         for original in expression.ops:
-            if isinstance(original, stan.ReadOp) and not self._can_name(original.operands[0], use, place):
+            if isinstance(original, stan.ReadOp) and not self._can_name(operand_at(original, 0), use, place):
                 return False
         if not all(isinstance(op, stan.ReadOp | stan.ConstantOp | stan.PromoteOp) for op in expression.ops) and (
             candidate.assignment.value.type not in _SCALARS or any(isinstance(op, stan.CallOp) for op in expression.ops)

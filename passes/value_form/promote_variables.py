@@ -28,6 +28,7 @@ from xdsl.ir.core import SSAValues
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.walk import operand_at
 from ulam.library.records import record
 from ulam.passes.analysis.bodies import Body, bodies
 from ulam.passes.errors import WrongFormError
@@ -159,11 +160,11 @@ class _Promoter:
         if cls in _JUMPS:
             raise WrongFormError(PromoteVariables.name, f"there is a {op.name}", StructureExits.name)
         if cls is stan.ReadOp:
-            if (number := self.number.get(op.operands[0])) is None:
+            if (number := self.number.get(operand_at(op, 0))) is None:
                 return None
             return _Event(op, 1 << number, 0, 0, number)
         if cls is stan.AssignOp:
-            if (number := self.number.get(op.operands[0])) is None:
+            if (number := self.number.get(operand_at(op, 0))) is None:
                 return None
             return _Event(op, 0, 1 << number, 1 << number, number)
         if cls is stan.DeclareOp:
