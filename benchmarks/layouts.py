@@ -9,14 +9,16 @@ which layouts, and how its data are made:
     // expect: rows by index                  (a layout that is taken; `none`: none may be)
     // data: N = 20000; J = 300; g = index(N, J); y = counts(N, 3); x = normal(N)
     // bind: J = N // 20                      (optional: other statements where binding is measured)
+    // other: y ~ poisson(...); a ~ ...       (the same model in another form, in the place of its block)
 
 Statements are Python: `index(n, k)` are random ints from 1 to k, `bits(n)`, `counts(n, mean)`, `normal(n, ...)`; `rng`
 and `np` are there, too. Times are CPU time of a gradient with and without layouts, by turns in one process, the best of
-the rounds; values and gradients of both are compared at random points. With `--bind`, the first variable of the data
-goes from 10^3 to 10^7 by tens, each in a process of its own. Told are the CPU time per row of binding the gradient's
-unit, in all, and less that without layouts in ns and in gradients without layouts (less 1 ms); the memory that layouts
-keep, in bytes per row, and by how much binding raises the most that the process has, less that without layouts
-(Linux). The exit status is 1 if what is expected is not so.
+the rounds; values and gradients of both are compared at random points. Of the other form the times are told, too, and
+whether the gain is kept: whether each of the two has 80% of the gain of the other, or takes at most 1.25 times as
+long. With `--bind`, the first variable of the data goes from 10^3 to 10^7 by tens, each in a process of its own. Told
+are the CPU time per row of binding the gradient's unit, in all, and less that without layouts in ns and in gradients
+without layouts (less 1 ms); the memory that layouts keep, in bytes per row, and by how much binding raises the most
+that the process has, less that without layouts (Linux). The exit status is 1 if what is expected is not so.
 """
 
 from __future__ import annotations
@@ -54,12 +56,14 @@ class Case:
     expected: str
     recipe: str
     of_binding: str
+    other: str
+    """The same model in another form; empty if there is none."""
 
     @staticmethod
     def read(path: Path) -> Case:
         """The case of a file."""
-        head = dict(re.findall(r"^// (expect|data|bind): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
-        return Case(path, head["expect"], head["data"], head.get("bind", ""))
+        head = dict(re.findall(r"^// (expect|data|bind|other): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+        return Case(path, head["expect"], head["data"], head.get("bind", ""), head.get("other", ""))
 
     def data(self, rows: int | None = None) -> dict[str, Any]:
         """The data; `rows`: another value of the first variable."""
@@ -79,9 +83,12 @@ class Case:
             found[name] = names[name] = value
         return found
 
-    def model(self, data: dict[str, Any], *, layouts: bool) -> ulam.StanModel:
-        """The model with or without layouts."""
-        return ulam.StanModel(self.path, data, layouts=layouts)
+    def model(self, data: dict[str, Any], *, layouts: bool, other: bool = False) -> ulam.StanModel:
+        """The model with or without layouts, as it is written or in the other form."""
+        program = self.path.read_text(encoding="utf-8")
+        if other:
+            program = f"{program[: program.index('model {')]}model {{ {self.other} }}"
+        return ulam.StanModel(program, data, layouts=layouts)
 
 
 def _difference(pair: list[ulam.StanModel], rng: np.random.Generator) -> float:
@@ -95,31 +102,43 @@ def _difference(pair: list[ulam.StanModel], rng: np.random.Generator) -> float:
     return worst
 
 
+def _keeps(times: list[float]) -> bool:
+    """Whether two forms of a model, of each its time with and without layouts, are as fast or gain as much."""
+    if len(times) == 2:
+        return True
+    gained = sorted((times[1] / times[0], times[3] / times[2]))
+    return max(times[0], times[2]) <= 1.25 * min(times[0], times[2]) or gained[0] - 1 >= 0.8 * (gained[1] - 1)
+
+
 def gains(cases: list[Case], rounds: int) -> bool:
     """Prints a row for each case; whether all is as expected."""
     fine = True
-    print("| program | expected | rows | with, us | without, us | gain | difference | layouts |")
-    print("|---|---|--:|--:|--:|--:|--:|---|")
+    print("| program | expected | rows | with, us | without | gain | other form | gain | kept | difference | layouts |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|---|--:|---|")
     for case in cases:
         data = case.data()
-        pair = [case.model(data, layouts=layouts) for layouts in (True, False)]
+        forms = [False, True] if case.other else [False]
+        models = [case.model(data, layouts=layouts, other=other) for other in forms for layouts in (True, False)]
+        pair = models[:2]
         rng = np.random.default_rng(1)
         point = rng.normal(0, 0.3, pair[0].param_unc_num())
-        best = [np.inf, np.inf]
+        best = [np.inf] * len(models)
         count = max(1, int(0.02 / max(pair[1].time_gradients(point, 2) / 2, 1e-8)))
         for _ in range(rounds):
-            for k, model in enumerate(pair):
+            for k, model in enumerate(models):
                 best[k] = min(best[k], model.time_gradients(point, count) / count)
-        difference = _difference(pair, rng)
+        difference = max(_difference(pair, rng), _difference(models[-2:], rng))
         choices = pair[0].layout_choices()
         taken = {choice.layout for choice in choices if choice.taken}
         as_expected = (not taken if case.expected == NONE else case.expected in taken) and difference < 1e-10
-        fine = fine and as_expected
+        kept = _keeps(best)
+        fine = fine and as_expected and kept
+        others = f"{best[2] * 1e6:.1f} | {best[3] / best[2]:.2f} | {'yes' if kept else 'NO'}" if case.other else " | |"
         said = "; ".join(choice.message for choice in choices) or "none"
         rows = next(iter(data.values()))
         print(
             f"| {case.path.stem} | {case.expected}{'' if as_expected else ' (NOT SO)'} | {rows} | {best[0] * 1e6:.1f} |"
-            f" {best[1] * 1e6:.1f} | {best[1] / best[0]:.2f} | {difference:.0e} | {said} |",
+            f" {best[1] * 1e6:.1f} | {best[1] / best[0]:.2f} | {others} | {difference:.0e} | {said} |",
             flush=True,
         )
     return fine

@@ -325,6 +325,24 @@ class ContextPool:
             self.give(context)
 
 
+_LINE = 64
+_ALIGNED = range(16 * _LINE, 1 << 22)
+"""Bytes of arrays that are worth it: less is read at once, more is waited for."""
+
+
+def _aligned(array: Any) -> Any:
+    """An array, or a copy of it that begins with a line of the cache: vectors then are in one, not partly in two."""
+    if array.nbytes not in _ALIGNED or array.ctypes.data % _LINE == 0:
+        return array
+    import numpy as np
+
+    memory = np.empty(array.nbytes + _LINE, np.uint8)
+    first = -memory.ctypes.data % _LINE
+    copy = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 class BoundData:
     """The table of bound data, one slot of 8 bytes each, and the memory that its buffers live in.
 
@@ -372,6 +390,7 @@ class BoundData:
         """A contiguous NumPy array (float64 or int32), in our element order; kept alive."""
         if not array.flags.c_contiguous:
             raise ValueError("a bound array must be contiguous")
+        array = _aligned(array)
         self._kept.append(array)
         self.set_int(slot, array.ctypes.data)
 

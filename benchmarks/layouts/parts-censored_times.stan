@@ -1,5 +1,6 @@
 // expect: parts of rows
 // data: N = 12000; time = np.abs(normal(N)) + 0.1; event = bits(N)
+// other: for (n in 1 : N) target += event[n] ? logistic_lpdf(time[n] | middle, scale) : normal_lccdf(time[n] | middle, scale); middle ~ normal(0, 1); scale ~ exponential(1);
 data {
   int<lower=0> N;
   vector<lower=0>[N] time;

@@ -1,6 +1,7 @@
 // A series with a season and three lags, its mean filled by one loop and read by another.
 // expect: reduced rows
 // data: T = 5000; load = normal(T); warm = normal(T)
+// other: memory ~ normal(0, 0.5); for (t in 4 : T) load[t] ~ normal(level + wave[1] * sin(2 * pi() * t / 24.0) + wave[2] * cos(2 * pi() * t / 24.0) + heat * warm[t] / 10 + dot_product(memory, reverse(segment(load, t - 3, 3))), noise);
 data {
   int<lower=4> T;
   vector[T] load;

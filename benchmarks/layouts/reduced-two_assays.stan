@@ -1,6 +1,7 @@
 // Two responses with the same design, which is written by columns, and scales of their own; a count beside them.
 // expect: reduced rows
 // data: N = 3000; D = 12; Z = normal(N, D); first = normal(N); second = normal(N); spots = counts(N, 4)
+// other: first ~ normal(shift + Z * effect, noise[1]); second ~ normal(scale * col(Z, 2) - 3 * shift, noise[2]); effect ~ normal(0, 2); rate ~ normal(0, 3); noise ~ gamma(2, 2); for (n in 1 : N) spots[n] ~ poisson_log(rate);
 data {
   int<lower=0> N;
   int<lower=1> D;

@@ -1,6 +1,7 @@
 // A meta-regression of trials whose means are of different numbers of patients.
 // expect: reduced rows
 // data: T = 8000; D = 5; dose = normal(T, D); effect = normal(T); patients = rng.integers(5, 200, T)
+// other: effect ~ normal(base + dose * slope, spread ./ root); base ~ normal(0, 5); slope ~ student_t(3, 0, 1); spread ~ gamma(2, 1);
 data {
   int T;
   int D;

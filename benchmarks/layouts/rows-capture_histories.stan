@@ -1,5 +1,6 @@
 // expect: unique rows
 // data: birds = 3000; years = 6; caught = rng.integers(0, 2, (birds, years))
+// other: for (b in 1 : birds) { vector[2] of = [log(alive), log1m(alive) - 3]'; for (t in 1 : years) of[1] += bernoulli_lpmf(caught[b, t] | seen[t]); target += log_sum_exp(of); }
 data {
   int<lower=0> birds;
   int<lower=2> years;

@@ -1,5 +1,6 @@
 // expect: unique rows
 // data: people = 6000; items = 4; answer = rng.integers(1, 4, (people, items)); cls = index(people, 2)
+// other: for (i in 1 : people) for (j in 1 : items) target += ordered_logistic_lpmf(answer[i, j] | j * gain * shift, cut[cls[i]]); cut[1] ~ normal(0, 3); cut[2] ~ normal(0, 3); gain ~ exponential(1);
 data {
   int<lower=0> people;
   int<lower=1> items;

@@ -1,5 +1,6 @@
 // expect: unique rows
 // data: hauls = 15000; fish = counts(hauls, 1.5) * bits(hauls); gear = index(hauls, 3); night = bits(hauls)
+// other: rate ~ normal(0, 1); dark ~ normal(0, 1); for (h in 1 : hauls) target += fish[h] == 0 ? log_sum_exp(log(empty), log1m(empty) - exp(rate[gear[h]] + dark * night[h])) : log1m(empty) + poisson_log_lpmf(fish[h] | rate[gear[h]] + dark * night[h]);
 data {
   int<lower=0> hauls;
   array[hauls] int<lower=0> fish;

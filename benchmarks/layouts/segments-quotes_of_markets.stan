@@ -1,6 +1,7 @@
 // Heavy tails around a price and with a scale of each market; quotes come market by market.
 // expect: rows by index
 // data: Q = 24000; K = 40; market = np.sort(index(Q, K)); volume = normal(Q); quote = normal(Q)
+// other: for (q in 1 : Q) target += cauchy_lpdf(quote[q] | price[market[q]] + impact * volume[q], scale[market[q]]); price ~ normal(0, 2); scale ~ lognormal(0, 1);
 // bind: K = max(1, Q // 600)
 data {
   int K;

@@ -1,6 +1,7 @@
 // Rows in the order of patients, each with two coefficients: a row adds to what the one before added to.
 // expect: rows by index
 // data: visits = 30000; people = 150; who = np.sort(index(visits, people)); week = normal(visits); relapse = bits(visits)
+// other: relapse ~ bernoulli_logit(level[who] + trend[who] .* week); spread ~ exponential(1); level ~ normal(0, spread); trend ~ std_normal();
 // bind: people = max(1, visits // 200)
 data {
   int<lower=0> visits;

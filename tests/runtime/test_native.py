@@ -210,6 +210,19 @@ def test_bound_slots() -> None:
         data.set_array(0, np.zeros((4, 4))[:, 1])
 
 
+@pytest.mark.ordinary_runtime("arrays are in blocks of their own with guard pages")
+@pytest.mark.parametrize("kind", [np.float64, np.int32])
+def test_bound_arrays_begin_with_a_line_of_the_cache(kind: type) -> None:
+    data = BoundData(1)
+    for first in range(64 // np.dtype(kind).itemsize):
+        array = np.arange(3000, dtype=kind)[first:]
+        data.set_array(0, array)
+        address = data.get_pointer(0)
+        assert address % 64 == 0
+        element = ctypes.c_double if kind is np.float64 else ctypes.c_int32
+        assert list((element * array.size).from_address(address)) == list(array)
+
+
 def test_memory_of_bound_data() -> None:
     data, context = BoundData(1), Context()
     places: list[int] = []
