@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from math import inf, nan
 from struct import pack
 from typing import Any
@@ -146,3 +148,31 @@ def test_attributes_that_are_made_once() -> None:
     assert real(1) == FloatAttr(1.0, f64) and integer(1, i1) == IntegerAttr(1, i1) != integer(1, i64)
     parts = (string("f.stan"), IntAttr(3), IntAttr(4))
     assert vars(place(*parts)) == vars(FileLineColLoc(*parts)) and place(*parts) == FileLineColLoc(*parts)
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """How many calls of functions and built-ins something takes."""
+    count = 0
+
+    def profile(frame: object, event: str, what: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    work()  # what is made once has been
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_what_is_saved() -> None:
+    """Half of the calls for an op, three quarters for reading a part: what these ways are there for."""
+    a, b = constant(1.0, f64).result, constant(2.0, f64).result
+    ours = _calls(lambda: made(arith.AddfOp, (a, b), (f64,)))
+    assert 2 * ours <= _calls(lambda: arith.AddfOp.create(operands=(a, b), result_types=(f64,)))
+    check = rt.CheckOp(constant(1, i1).result, 3)
+    accessor = get_accessors_from_op_def(rt.CheckOp.get_irdl_definition(), None)["ok"]
+    assert 4 * (_calls(lambda: check.ok) - 1) <= _calls(lambda: accessor.__get__(check)) - 1
+    assert _calls(lambda: isinstance(stan.INT, stan.ArrayType)) < _calls(lambda: isinstance(f64, IntegerAttr))
