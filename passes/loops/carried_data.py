@@ -76,6 +76,8 @@ class _Nest:
     def change(self) -> bool:
         """Makes tables, and moves checks of what loops carry to the loops that fill them; whether there was any."""
         self._find_data()
+        if not any(self._private) and not any(map(self._is_carried_data, (self._top, *self._ops))):
+            return False
         while wrong := [memory for memory in self._private if not self._is_private(memory)]:
             for memory in wrong:
                 self._private.remove(memory)
@@ -96,6 +98,10 @@ class _Nest:
     def _find_data(self) -> None:
         while any([self._note(op) for op in (self._top, *self._ops)]):
             pass  # what a loop carries depends on what its last op computes
+
+    def _is_carried_data(self, op: Operation) -> bool:
+        """Whether an op with regions carries or chooses data."""
+        return bool(op.regions) and any(result not in self._varied for result in op.results)
 
     def _is_private(self, memory: rt.AllocOp) -> bool:
         """Whether memory of an iteration is filled with data, by data alone, before others read it."""
