@@ -28,9 +28,9 @@ from ulam.passes.settled import ENTRIES
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 _OF_REVERSE = (ad.AccumulateOp, ad.PushOp, ad.KeepOp)
-_HAND_ON = (
+_HAND_ON = frozenset[type]((
     ad.PushOp, ad.KeepOp, rt.StoreOp, scf.ForOp, scf.WhileOp, scf.YieldOp, scf.ConditionOp, arith.SelectOp,
-)  # fmt: skip
+))  # fmt: skip
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
 _BOUND_VALUES = (rt.BoundOp, rt.ConstantsOp, rt.ViewOp)
 _COSTLY = (rt.KernelOp, rt.LayoutOp, rt.SetBoundOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
@@ -134,9 +134,9 @@ def _data_only(block: Block) -> list[Operation]:
 
 def _hands_on(op: Operation) -> bool:
     """Whether a buffer that `op` uses may have another name behind it: of called functions, in what they return."""
-    if isinstance(op, func.CallOp):
+    if type(op) is func.CallOp:
         return any(isinstance(result.type, rt.BufferType) for result in op.results)
-    return isinstance(op, _HAND_ON)
+    return type(op) in _HAND_ON
 
 
 def _is_allocated(value: SSAValue) -> bool:

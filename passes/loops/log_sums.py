@@ -32,7 +32,7 @@ class LogSum:
 def log_sum(op: Operation) -> LogSum | None:
     if _is(op, "log_sum_exp"):
         return LogSum(op, _flat(op.operands))
-    if not isinstance(op, arith.AddfOp):
+    if type(op) is not arith.AddfOp:
         return None
     for shift, log in (op.operands, tuple(reversed(op.operands))):
         if _is(log.owner, "log"):
