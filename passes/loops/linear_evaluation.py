@@ -298,7 +298,8 @@ class _KernelEvaluation:
             env: Environment = {}
             inside = write
             for loop in loops:
-                env, inside = self.copier.loop(loop, env, inside)
+                only_if = self.reduced.used if loop is loops[0] else None
+                env, inside = self.copier.loop(loop, env, inside, only_if)
             first = places.of_loops(loops, len(leaves), self.copier, env, inside)
             self._put(leaves, found, first, env, inside)
         for key, leaves in columns.chosen.items():

@@ -143,9 +143,14 @@ class Copier:
             found = one if found is None else write.real(arith.MulfOp, found, one)
         return found
 
-    def loop(self, loop: scf.ForOp, env: Environment, write: OpWriter) -> tuple[Environment, OpWriter]:
-        """A loop over the same range: what is known inside, and a writer there."""
-        variable, inside = new_loop(write, self.value(loop.lb, env, write), self.value(loop.ub, env, write))
+    def loop(
+        self, loop: scf.ForOp, env: Environment, write: OpWriter, only_if: SSAValue | None = None
+    ) -> tuple[Environment, OpWriter]:
+        """A loop over the same range, or over nothing: what is known inside, and a writer there."""
+        lower, upper = self.value(loop.lb, env, write), self.value(loop.ub, env, write)
+        if only_if is not None:
+            upper = write.put(arith.SelectOp.create(operands=[only_if, upper, lower], result_types=[i64]))
+        variable, inside = new_loop(write, lower, upper)
         return {**env, loop.body.block.args[0]: variable}, inside
 
 
