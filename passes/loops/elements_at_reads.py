@@ -10,65 +10,47 @@ the target, in which its reverse then stands, and no element is read twice.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, f64
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer
-from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import enclosing, is_inside
-from ulam.passes.loops.bound_forms import BoundForms, bound_ints
+from ulam.passes.loops.bound_forms import BoundForms
 from ulam.passes.loops.effects import PURE, may_overlap, root, written_roots_within
+from ulam.passes.loops.filled_memory import FilledMemory, FilledMemoryPass
 from ulam.passes.loops.loop_fusion import CountedLoop
 from ulam.passes.loops.op_writer import integer
-from ulam.passes.loops.row_memory import MemoryAccess, MemoryUses, is_never_negative
-from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.loops.row_memory import MemoryAccess, is_never_negative
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, discard, replace_uses
-from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
 
 _MOST = 40
 """Ops that compute an element."""
 
 
-class ElementsAtReads(TellingPass):
+class ElementsAtReads(FilledMemoryPass):
     """Computes elements where a nest of loops reads them, instead of in a loop over all of them."""
 
     name = "elements-at-reads"
-    changes_only = ENTRIES
 
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(evaluate_of(module, self.name), bound_ints(module))
-
-
-def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
-    """Moves what is computed for memory of a function; whether there was any. `bound`: what `bind` puts into slots."""
-    return any([_move(op, bound) for op in list(ops_within(function)) if isinstance(op, rt.AllocOp)])
-
-
-def _move(alloc: rt.AllocOp, bound: dict[int, SSAValue]) -> bool:
-    uses = MemoryUses.of(alloc)
-    if uses is None or len(uses.loops) != 2 or len(uses.accesses) != 2 or uses.fill is not None:
-        return False
-    store, load = sorted((access.op for access in uses.accesses), key=lambda op: isinstance(op, rt.LoadOp))
-    if not isinstance(store, rt.StoreOp) or not isinstance(load, rt.LoadOp):
-        return False
-    filling = next(loop for loop in uses.loops if loop.is_ancestor(store))
-    reading = next(loop for loop in uses.loops if loop is not filling)
-    access = next(access for access in uses.accesses if access.op is load)
-    if not _fills(filling, store, alloc) or not filling.is_before_in_block(reading):
-        return False
-    if not _is_over_rows(reading, load) or not _reads_once(reading, access, bound):
-        return False
-    needed = _needed(store.value, filling.body.block)
-    if needed is None or not _stays(needed, filling, reading):
-        return False
-    _write_at(load, access, needed, store, filling.body.block)
-    discard(store)
-    remark_on(ElementsAtReads.name, reading, "elements that it alone reads are computed there", done=True)
-    return True
+    def move(self, memory: FilledMemory, bound: dict[int, SSAValue]) -> bool:
+        store, load, filling, reading = memory.store, memory.load, memory.filling, memory.reading
+        if memory.uses.fill is not None:
+            return False
+        access = next(access for access in memory.uses.accesses if access.op is load)
+        if not _fills(filling, store, memory.alloc) or not filling.is_before_in_block(reading):
+            return False
+        if not _is_over_rows(reading, load) or not _reads_once(reading, access, bound):
+            return False
+        needed = _needed(store.value, filling.body.block)
+        if needed is None or not _stays(needed, filling, reading):
+            return False
+        _write_at(load, access, needed, store, filling.body.block)
+        discard(store)
+        remark_on(self.name, reading, "elements that it alone reads are computed there", done=True)
+        return True
 
 
 def _fills(loop: scf.ForOp, store: rt.StoreOp, alloc: rt.AllocOp) -> bool:

@@ -12,64 +12,44 @@ One store, in every iteration, of rows one behind the other; nothing else reads 
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i1, i64
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
-from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import enclosing, is_inside
 from ulam.passes.builder import WRAPS
-from ulam.passes.loops.bound_forms import BoundForms, bound_ints
+from ulam.passes.loops.bound_forms import BoundForms
+from ulam.passes.loops.filled_memory import FilledMemory, FilledMemoryPass
 from ulam.passes.loops.index_forms import Form, known, plus, times
 from ulam.passes.loops.row_memory import MemoryUses, always_runs, is_exact
-from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard
-from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
 
 _TERMS = (ad.TargetAddOp, arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.NegfOp, arith.ConstantOp)
 """What terms may be computed with: all are NaN where the element is."""
 
 
-class TermsAtStores(TellingPass):
+class TermsAtStores(FilledMemoryPass):
     """Adds to the target where elements are stored, instead of in a loop over them."""
 
     name = "terms-at-stores"
-    changes_only = ENTRIES
 
-    def changes(self, module: ModuleOp) -> bool:
-        return run_on(evaluate_of(module, self.name), bound_ints(module))
-
-
-def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
-    """Moves the terms of all memory of a function; whether there was any. `bound`: what `bind` puts into slots."""
-    return any([_move(op, bound) for op in list(ops_within(function)) if isinstance(op, rt.AllocOp)])
-
-
-def _move(alloc: rt.AllocOp, bound: dict[int, SSAValue]) -> bool:
-    uses = MemoryUses.of(alloc)
-    if uses is None or len(uses.loops) != 2 or len(uses.accesses) != 2:
-        return False
-    store, load = sorted((access.op for access in uses.accesses), key=lambda op: isinstance(op, rt.LoadOp))
-    if not isinstance(store, rt.StoreOp) or not isinstance(load, rt.LoadOp):
-        return False
-    filling = next(loop for loop in uses.loops if loop.is_ancestor(store))
-    reading = next(loop for loop in uses.loops if loop is not filling)
-    if load.parent is not reading.body.block or not _reads_all(reading, load, alloc):
-        return False
-    if not filling.is_before_in_block(reading) or not always_runs(store, filling):
-        return False
-    if not _stores_all(filling, store, alloc, uses, bound):
-        remark_on(TermsAtStores.name, reading, "the loops that fill the memory may not reach all elements", done=False)
-        return False
-    if uses.fill is not None:
-        _add_of_unfilled(alloc.count, uses.fill.value, filling, store)
-    _add_at(store, load, reading)
-    remark_on(TermsAtStores.name, store, "what is added of elements is added where they are made", done=True)
-    return True
+    def move(self, memory: FilledMemory, bound: dict[int, SSAValue]) -> bool:
+        store, load, filling, reading = memory.store, memory.load, memory.filling, memory.reading
+        if load.parent is not reading.body.block or not _reads_all(reading, load, memory.alloc):
+            return False
+        if not filling.is_before_in_block(reading) or not always_runs(store, filling):
+            return False
+        if not _stores_all(filling, store, memory.alloc, memory.uses, bound):
+            remark_on(self.name, reading, "the loops that fill the memory may not reach all elements", done=False)
+            return False
+        if memory.uses.fill is not None:
+            _add_of_unfilled(memory.alloc.count, memory.uses.fill.value, filling, store)
+        _add_at(store, load, reading)
+        remark_on(self.name, store, "what is added of elements is added where they are made", done=True)
+        return True
 
 
 def _reads_all(loop: scf.ForOp, load: rt.LoadOp, alloc: rt.AllocOp) -> bool:
