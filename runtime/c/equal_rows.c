@@ -194,12 +194,14 @@ static int64_t group_by_pairs(ulam_context *ctx, const key_column *key, pair_tab
 static int is_same_within(ulam_context *ctx, const key_column *key, int64_t n, int64_t known) {
   if (key->before == NULL || n < SAMPLED_FROM) return 0;
   char *mark = ctx->arena_cursor;
-  int64_t found = 0, row = 0;
+  int64_t row = 0;
   uint64_t *values = ulam_alloc(ctx, known * 8);
+  char *seen = ulam_alloc(ctx, known);
+  memset(seen, 0, (size_t)known);
   for (; row < n; ++row) {
     int32_t group = key->before[row];
-    if (group == found) /* groups are numbered as they begin */
-      values[found++] = element(key, row);
+    if (!seen[group])
+      values[group] = element(key, row), seen[group] = 1;
     else if (values[group] != element(key, row))
       break;
   }
@@ -265,7 +267,7 @@ static void fill_parts(ulam_context *ctx, const key_column *key, const row_parts
 }
 
 /* With a hash table for each part. What rows have is in the order of parts meanwhile; in the place of the group before
- * comes the number within the part. */
+ * comes the number within the part. Groups are numbered part by part, not as they begin. */
 static int64_t group_by_parts(ulam_context *ctx, const key_column *key, int64_t n, int64_t expected, int64_t most,
                               int32_t *groups) {
   char *mark = ctx->arena_cursor;
@@ -273,34 +275,42 @@ static int64_t group_by_parts(ulam_context *ctx, const key_column *key, int64_t 
   void *values = ulam_alloc(ctx, n * (key->wide ? 8 : 4));
   int32_t *numbers = ulam_alloc(ctx, n * 4);
   fill_parts(ctx, key, &parts, n, values, numbers);
-  int64_t *offsets = ulam_alloc(ctx, parts.parts * 8), found = 0;
   key_column inside = {values, 1, key->wide, key->before ? numbers : NULL};
+  int64_t found = 0;
   for (int64_t p = 0; p < parts.parts && found <= most; ++p) {
     char *of_part = ctx->arena_cursor;
     group_table table = {.found = 0};
     make_table(ctx, &table, 2 * (expected >> (64 - parts.shift)));
     for (int64_t i = p ? parts.ends[p - 1] : 0; i < parts.ends[p]; ++i)
-      numbers[i] = number_of(ctx, &table, element(&inside, i), before_of(&inside, i));
-    offsets[p] = found, found += table.found;
+      numbers[i] = (int32_t)found + number_of(ctx, &table, element(&inside, i), before_of(&inside, i));
+    found += table.found;
     ulam_release(ctx, of_part);
   }
-  if (found <= most) { /* numbered as they begin */
-    int32_t *known = ulam_alloc(ctx, found * 4);
-    int64_t *next = begins_of(ctx, &parts), seen = 0;
-    memset(known, 0, (size_t)found * 4);
-    for (int64_t row = 0; row < n; ++row) {
-      int64_t p = part_of(&parts, element(key, row), before_of(key, row));
-      int32_t *number = &known[offsets[p] + numbers[next[p]++]];
-      if (*number == 0) *number = (int32_t)++seen;
-      groups[row] = *number - 1;
-    }
+  if (found <= most) {
+    int64_t *next = begins_of(ctx, &parts);
+    for (int64_t row = 0; row < n; ++row)
+      groups[row] = numbers[next[part_of(&parts, element(key, row), before_of(key, row))]++];
   }
   ulam_release(ctx, mark);
   return found <= most ? found : -1;
 }
 
-int64_t ulam_group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
-                          int32_t *groups) {
+/* Numbers `found` groups as they begin. */
+static void number_in_order(ulam_context *ctx, int32_t *groups, int64_t n, int64_t found) {
+  char *mark = ctx->arena_cursor;
+  int32_t *known = ulam_alloc(ctx, found * 4), seen = 0;
+  memset(known, 0, (size_t)found * 4);
+  for (int64_t row = 0; row < n; ++row) {
+    int32_t *number = &known[groups[row]];
+    if (*number == 0) *number = ++seen;
+    groups[row] = *number - 1;
+  }
+  ulam_release(ctx, mark);
+}
+
+/* As `ulam_group_column`; `ordered`: whether the groups before are numbered as they begin, and then the new ones. */
+static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
+                            int32_t *groups, int *ordered) {
   if (known <= most && is_same_within(ctx, key, n, known)) {
     if (groups != key->before) memcpy(groups, key->before, (size_t)n * 4);
     return known;
@@ -310,22 +320,32 @@ int64_t ulam_group_column(ulam_context *ctx, const key_column *key, int64_t n, i
   int64_t expected = likely < most ? likely : most;
   int64_t bytes = (n < SAMPLED_FROM ? n : expected) * (int64_t)sizeof(group_entry);
   pair_table pairs = pairs_of(key, n, known, bytes + MOST_DIRECT);
+  *ordered = pairs.entries || expected <= IN_CACHE;
   if (pairs.entries) return group_by_pairs(ctx, key, pairs, n, most, groups);
-  if (expected > IN_CACHE) return group_by_parts(ctx, key, n, expected, most, groups);
-  return group_by_hash(ctx, key, n, expected, most, groups);
+  return (*ordered ? group_by_hash : group_by_parts)(ctx, key, n, expected, most, groups);
+}
+
+int64_t ulam_group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
+                          int32_t *groups) {
+  int ordered = 1;
+  int64_t found = group_column(ctx, key, n, known, most, groups, &ordered);
+  if (!ordered && found > 0) number_in_order(ctx, groups, n, found);
+  return found;
 }
 
 /* By a column of k elements per row, one after the other. */
 static void group_rows(ulam_context *ctx, key_column key, int64_t n, int64_t k, int64_t column, int64_t known,
                        int64_t most, int32_t *groups, int64_t *count) {
+  int ordered = 1;
   *count = n > INT32_MAX ? -1 : known;
   if (n > INT32_MAX) return;
   if (*count >= 0 && k == 0) memcpy(groups, key.before, (size_t)n * 4);
   for (int64_t c = 0; c < k && *count >= 0; ++c) {
-    *count = ulam_group_column(ctx, &key, n, *count, most, groups);
+    *count = group_column(ctx, &key, n, *count, most, groups, &ordered);
     key.x = (const char *)key.x + column * (key.wide ? 8 : 4);
     key.before = groups;
   }
+  if (!ordered && *count > 0) number_in_order(ctx, groups, n, *count);
   if (*count < 0 && known >= 0) memset(groups, 0, (size_t)n * 4);
 }
 

@@ -83,8 +83,13 @@ def test_many_groups_are_found_part_by_part(kind: type, columns: int) -> None:
     table = np.stack([bits(column).ravel() for column in found], axis=1)
     _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
     assert count == len(first) > 25_000
-    assert np.array_equal(groups, np.argsort(np.argsort(first))[inverse.ravel()]), "numbered as they begin"
+    expected = np.argsort(np.argsort(first))[inverse.ravel()]
+    assert np.array_equal(groups, expected), "numbered as they begin"
     assert grouped(found, count - 1)[1] == -1
+    for last in (found[-1], found[-1] % 2):  # as columns of one matrix, one of which says nothing new
+        groups, count = grouped([np.stack([found[-1], last, found[0]], axis=1).astype(kind)], n)
+        assert count == len(first)
+        assert np.array_equal(groups, expected)
 
 
 @pytest.mark.parametrize("kinds", [200, 10**9])
