@@ -8,9 +8,7 @@ from functools import cache, lru_cache
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    FileLineColLoc,
     FloatAttr,
-    IntAttr,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -55,14 +53,6 @@ def real(value: float) -> FloatAttr:
     """A constant of reals."""
     value = float(value)
     return _usual_real(value) if value == value and value != 0 else FloatAttr(value, f64)  # -0.0 is equal to 0.0
-
-
-def place(file: StringAttr, line: IntAttr, column: IntAttr) -> FileLineColLoc:
-    """A place in a file: as `FileLineColLoc(...)`, which verifies what there is nothing to verify of."""
-    made = FileLineColLoc.__new__(FileLineColLoc)
-    for name, part in (("filename", file), ("line", line), ("column", column)):
-        object.__setattr__(made, name, part)
-    return made
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from ulam.dialects import stan
-from ulam.dialects.attributes import place, string
+from ulam.dialects.attributes import string
 from ulam.dialects.op_making import append
 from ulam.dialects.walk import result_of
 from ulam.frontend.source import Source
@@ -75,7 +75,7 @@ class StanBuilder:
         known = self._locations.get(start)
         if known is None:
             found = self.source.location(start)
-            known = place(string(found.file), _int_attr(found.line), _int_attr(found.column))
+            known = FileLineColLoc(string(found.file), _int_attr(found.line), _int_attr(found.column))
             self._locations[start] = known
         return known
 

@@ -27,7 +27,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable, viewed
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.private_data import PrivateData
-from ulam.passes.loops.tables import IterationTable, Loops, leave, may_leave
+from ulam.passes.loops.tables import IterationTable, Loops, are_as_many_as_data, leave, may_leave
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
@@ -106,7 +106,7 @@ class _Nest:
     def _is_private(self, memory: rt.AllocOp) -> bool:
         """Whether memory of an iteration is filled with data, by data alone, before others read it."""
         loops = self._loops_around(memory.res)
-        if not loops or not self._is_rectangular(loops) or not may_leave(memory.count, self._top):
+        if not loops or not self._may_have_table(loops) or not may_leave(memory.count, self._top):
             return False
         for op in self._private.writers(memory):
             if not self._are_data(op.operands) or not self._has_data_control(op):
@@ -166,7 +166,7 @@ class _Nest:
         found: dict[SSAValue, Loops] = {}
         for value in filter(_is_carried_or_chosen, self._needed()):
             loops = self._loops_around(value)
-            if loops and value.type in _TYPES and not _is_counter(value) and self._is_rectangular(loops):
+            if loops and value.type in _TYPES and not _is_counter(value) and self._may_have_table(loops):
                 found[value] = loops
         return found
 
@@ -227,8 +227,10 @@ class _Nest:
             current = current.parent_op()
         return tuple(reversed(loops)) if self._has_data_control(inner) else ()
 
-    def _is_rectangular(self, loops: Loops) -> bool:
-        return all(may_leave(bound, self._top) for loop in loops for bound in (loop.lb, loop.ub))
+    def _may_have_table(self, loops: Loops) -> bool:
+        """Whether no bound depends on the iteration of an outer loop, and the table would not outgrow the data."""
+        is_rectangular = all(may_leave(bound, self._top) for loop in loops for bound in (loop.lb, loop.ub))
+        return is_rectangular and are_as_many_as_data(loops, self._ops)
 
     # ------------------------------------------------------------ the tables
 

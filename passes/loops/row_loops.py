@@ -9,7 +9,7 @@ but to find its data. A nest whose outer loop has nothing but the inner one is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
@@ -26,7 +26,7 @@ from ulam.passes.loops.carried_sums import lone_sum
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, may_overlap, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
-from ulam.passes.loops.tables import is_costly_function
+from ulam.passes.loops.tables import are_as_many_as_data, is_costly_function
 
 _ACCESSES: dict[type[Operation], int] = {
     rt.LoadOp: 0,
@@ -113,6 +113,8 @@ class LoopOverRows:
             self.inner = None
         if self.inner is not None and constant_integer(self.inner.step) != 1:
             self.inner = None
+        if self.inner is not None and not are_as_many_as_data(self.loops, ops_within(self.inner.body)):
+            self.inner = None  # copies of the columns of all pairs would be far larger than the data
         self._slices = DataSlices()
         if self.inner is not None:
             try:
@@ -155,6 +157,15 @@ class LoopOverRows:
                 self.sums[k] = None
             else:
                 self._find_inner_sum(k, argument, end)
+        if self.inner is not None and not self._carries_only(self.inner, self.sums.values()):
+            raise NoRows("an iteration needs what an earlier one computed")
+
+    @staticmethod
+    def _carries_only(loop: scf.ForOp, positions: Collection[int | None]) -> bool:
+        """Whether all else that a loop carries stays what it is."""
+        body = loop.body.block
+        values = zip(body.args[1:], terminator(body).operands, strict=True)
+        return all(end is argument or k in positions for k, (argument, end) in enumerate(values))
 
     def _find_inner_sum(self, k: int, argument: SSAValue, end: SSAValue) -> None:
         """What the inner loop adds is passed on to the outer one."""

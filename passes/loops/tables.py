@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
@@ -14,7 +14,7 @@ from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
 from ulam.passes.analysis.nesting import enclosing, is_inside
 from ulam.passes.builder import WRAPS
-from ulam.passes.loops.effects import is_speculatable
+from ulam.passes.loops.effects import PURE, is_speculatable
 
 Loops = tuple[scf.ForOp, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
@@ -70,6 +70,37 @@ def leave(value: SSAValue, nest: Operation) -> None:
             leave(operand, nest)
         op.detach()
         nest.parent.insert_op_before(op, nest)
+
+
+def are_as_many_as_data(loops: Loops, ops: Iterable[Operation]) -> bool:
+    """Whether a table with an entry for each iteration of a nest takes no more memory than data that are read there.
+
+    `ops` are those of the nest. Of several loops one load has to have an element for each: pairs of all rows are far
+    more than rows. The number of iterations of a single loop is no matter: they take more time than memory.
+    """
+    if len(loops) == 1:
+        return True
+    variables = {loop.body.block.args[0] for loop in loops}
+    return any(variables <= _strided_in(op) for op in ops if isinstance(op, rt.LoadOp))
+
+
+def _strided_in(load: rt.LoadOp) -> set[SSAValue]:
+    """What the index of an element, with the views of its memory, is computed from; nothing without a stride."""
+    found: set[SSAValue] = set()
+    work = [load.index]
+    buffer = load.buffer.owner
+    while isinstance(buffer, rt.ViewOp):
+        work.append(buffer.offset)
+        buffer = buffer.buffer.owner
+    has_stride = False
+    while work:
+        value = work.pop()
+        if value not in found:
+            found.add(value)
+            if isinstance(value.owner, Operation) and type(value.owner) in PURE:
+                has_stride = has_stride or isinstance(value.owner, arith.MuliOp)
+                work += value.owner.operands
+    return found if has_stride and isinstance(buffer, rt.BoundOp) else set()
 
 
 class IterationTable:

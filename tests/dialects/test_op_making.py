@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from op_examples import OPS, example_of, parsed
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FileLineColLoc, FloatAttr, IntAttr, IntegerAttr, UnitAttr, UnknownLoc, f64, i1, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, UnknownLoc, f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.operations import get_accessors_from_op_def
 
 from ulam.dialects import rt, stan
-from ulam.dialects.attributes import integer, place, real, string
+from ulam.dialects.attributes import integer, real
 from ulam.dialects.op_making import append, made, set_operand
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import blocks_of, ops_of, ops_within, parent_of
@@ -146,8 +146,6 @@ def test_attributes_that_are_made_once() -> None:
         made_, plain = real(value), FloatAttr(value, f64)
         assert pack("<d", made_.value.data) == pack("<d", plain.value.data) and made_.type == f64
     assert real(1) == FloatAttr(1.0, f64) and integer(1, i1) == IntegerAttr(1, i1) != integer(1, i64)
-    parts = (string("f.stan"), IntAttr(3), IntAttr(4))
-    assert vars(place(*parts)) == vars(FileLineColLoc(*parts)) and place(*parts) == FileLineColLoc(*parts)
 
 
 def _calls(work: Callable[[], object]) -> int:

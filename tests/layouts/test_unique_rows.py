@@ -323,3 +323,28 @@ def test_what_is_no_factor_of_all_that_a_row_adds_is_compared(row: str) -> None:
         model.log_density_gradient(point)[1], plain.log_density_gradient(point)[1], rtol=1e-10, atol=1e-10
     )
     assert not any(choice.taken for choice in unique_rows(model)) or "log_inv_logit(b * x[n])" in row
+
+
+CARRIED = {
+    "a counter": "int kept = 0; for (j in 1:N) { kept += 2; target += normal_lpdf(y[j] | a * kept, 1); }",
+    "a sum": "real kept = 0; for (j in 1:N) { kept += x[j]; target += normal_lpdf(y[j] | a * kept, 1); }",
+    "the row before": "real kept = 0; for (j in 1:N) { target += normal_lpdf(y[j] | a * kept, 1); kept = x[j]; }",
+    "of both rows": "real kept = 0; for (j in 1:N) { kept += x[i] * x[j]; target += normal_lpdf(y[i] | a * kept, 1); }",
+    "nothing": "for (j in 1:N) target += normal_lpdf(y[i] | a * exp(x[j]), 1);",
+    "a branch": "for (j in 1:N) if (x[i] > x[j]) target += -square(x[i] - x[j]) * exp(a);",
+}
+"""What goes from one iteration of an inner loop to the next."""
+
+
+@pytest.mark.parametrize("inner", CARRIED)
+def test_pairs_of_all_rows(inner: str) -> None:
+    """Of loops over all pairs the inner one may carry something; nothing is made that is larger than the data."""
+    code = "data { int N; vector[N] x; vector[N] y; } parameters { real a; } model { for (i in 1:N) { BODY } }"
+    rng = np.random.default_rng(7)
+    data = {"N": 150, "x": rng.integers(-3, 4, 150) / 4, "y": rng.integers(-3, 4, 150) / 4}
+    model, plain = (ulam.StanModel(code.replace("BODY", CARRIED[inner]), data, opt_level=level) for level in (3, 0))
+    for point in ([0.3], [-1.5]):
+        value, gradient = plain.log_density_gradient(point)
+        assert model.log_density_gradient(point)[0] == pytest.approx(value, rel=1e-11)
+        assert model.log_density_gradient(point)[1] == pytest.approx(gradient, rel=1e-11)
+    assert sum(choice.figures.get("bytes", 0) for choice in model.layout_choices()) <= 2 * 150 * 16

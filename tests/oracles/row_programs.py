@@ -89,6 +89,18 @@ _FORMS: dict[str, Sequence[str]] = {
         "y[n] ~ normal(<mean>, <scale>);", "count[n] ~ poisson_log(0.3 * (<mean>));", "bit[n] ~ bernoulli_logit(<mean>);", "<term> <term>",
     ),
     "vectors": ("a + b * x", "a + u[g]", "u[g] + v[h] .* x", "X * beta", "a + X * beta", "a + b * x + u[g]", "a + X[:, 1] * c + v[h]", "b * (x .* z) + a"),
+    # what goes from iteration to iteration
+    "carried": ("real kept = 0; int times = 0;", "real kept = a; int times = 1;", "real kept = 1; int times = 0;"),
+    "carry": (
+        "kept += x[n];", "kept = 0.5 * kept + z[n];", "kept = y[n];", "times += 2;", "times += bit[n];", "kept += b; times += 1;", "if (<test>) { kept += x[n]; times += 1; }",
+        "kept = bit[n] ? x[n] : kept;", "times = h[n];",
+    ),
+    "carry_ahead": ("kept += b;", "times += 2;", "kept = 0.5 * kept + j;", "kept += u[j];"),
+    "carried_term": (
+        "target += normal_lpdf(y[n] | a * kept + b * times, s);", "target += normal_lpdf(y[n] | <mean> + 0.1 * c * times, <scale>);", "target += -square(b * kept - <real>);",
+        "target += bernoulli_logit_lpmf(bit[n] | a * kept + 0.01 * times);", "if (<test>) { target += poisson_log_lpmf(count[n] | 0.1 * (a + kept / (1 + times))); }",
+        "target += times * <lp>;", "target += <lp> + kept;",
+    ),
     "statement": (
         "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "y ~ normal(<vectors>, s);", "y ~ normal(<vectors>, s + w);",
         "y ~ student_t(4, <vectors>, s);", "bit ~ bernoulli_logit(<vectors>);", "count ~ poisson_log(0.3 * (<vectors>));", "y ~ normal_id_glm(X, a, beta, s);", "bit ~ bernoulli_logit_glm(X, u[g], beta);",
@@ -100,6 +112,9 @@ _FORMS: dict[str, Sequence[str]] = {
         "for (n in 2:N) { target += normal_lpdf(y[n] | a + p * y[n - 1], s); }", "for (n in 2:N) { target += <test> ? normal_lpdf(y[n] | p * y[n - 1], s) : <lp>; }",
         "target += -0.5 * dot_self(y - (<vectors>)) / square(s) - N * log(s);", "for (n in 1:N) { h[n] ~ categorical_logit(beta + v * x[n]); }", "for (n in 1:N) { target += w[n] * categorical_logit_lpmf(h[n] | beta * x[n]); }",
         "profile(\"rows\") { for (n in 1:N) { <term> } }",
+        "for (j in 1:J) { <carried> for (n in 1:N) { <carry> <carried_term> } }", "for (j in 1:J) { <carried> for (n in 1:N) { <carried_term> <carry> } }",
+        "<carried> for (j in 1:J) { <carry_ahead> for (n in 1:N) { <carried_term> } }", "<carried> for (n in 1:N) { <carry> <carried_term> }", "<carried> for (n in 1:N) { <carried_term> <carry> }",
+        "for (n in 1:N) { <carried> for (k in 1:K) { kept += X[n, k]; times += k; <carried_term> } }",
     ),
 }  # fmt: skip
 _MARK = re.compile(r"<(\w+)>")
