@@ -4,8 +4,9 @@
                                                       for i: adj[idx[i]] += part[i - first]
 
 Two iterations may add to the same element, so a loop with such additions stays scalar, with all the functions that it
-evaluates. Only loops that evaluate functions worth it, and that read nothing of what they add to. With `divisions`, a
-division is worth it, too; products that are stored are no longer fused with the addition, so bits may change.
+evaluates. Only loops that evaluate functions worth it, and that read nothing of what they add to. With `divisions`, as
+many divisions as additions are worth it, too; products that are stored are no longer fused with the addition, so bits
+may change.
 
 Rows that `sort-rows` has put in an order (`ad.segments`) are added by runs: one addition for all rows of a run.
 """
@@ -67,12 +68,12 @@ def run_on(op: Operation, divisions: bool = False) -> None:
 def _scatters(loop: scf.ForOp, scattered: list[ad.AccumulateOp], divisions: bool) -> list[ad.AccumulateOp]:
     """The additions of a loop to be taken out of it; none if that gains nothing or is not allowed."""
     costly = any(map(ad.SegmentsAttr.marks, scattered))
+    if divisions:  # a part that is stored and loaded again takes as long as half of one
+        costly = costly or sum(isinstance(op, arith.DivfOp) for op in loop.body.block.ops) >= len(scattered)
     read: list[SSAValue] = []
     for op in loop.body.block.ops:
         if isinstance(op, rt.MathOp):
             costly = costly or is_costly_function(op)
-        elif divisions and isinstance(op, arith.DivfOp):
-            costly = True
         elif isinstance(op, rt.LoadOp | ad.TakeOp | ad.KeptOp):
             read.append(op.operands[0])
         elif not isinstance(op, ad.AccumulateOp | rt.StoreOp | ad.KeepOp | scf.YieldOp) and not is_speculatable(op):
