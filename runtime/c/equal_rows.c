@@ -308,7 +308,7 @@ static void number_in_order(ulam_context *ctx, int32_t *groups, int64_t n, int64
   ulam_release(ctx, mark);
 }
 
-/* As `ulam_group_column`; `ordered`: whether the groups before are numbered as they begin, and then the new ones. */
+/* By one column. `ordered`: whether the groups before are numbered as they begin, and then the new ones. */
 static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
                             int32_t *groups, int *ordered) {
   if (known <= most && is_same_within(ctx, key, n, known)) {
@@ -325,27 +325,24 @@ static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n,
   return (*ordered ? group_by_hash : group_by_parts)(ctx, key, n, expected, most, groups);
 }
 
-int64_t ulam_group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
-                          int32_t *groups) {
+int64_t ulam_group_columns(ulam_context *ctx, key_column key, int64_t n, int64_t k, int64_t column, int64_t known,
+                           int64_t most, int32_t *groups) {
   int ordered = 1;
-  int64_t found = group_column(ctx, key, n, known, most, groups, &ordered);
-  if (!ordered && found > 0) number_in_order(ctx, groups, n, found);
-  return found;
-}
-
-/* By a column of k elements per row, one after the other. */
-static void group_rows(ulam_context *ctx, key_column key, int64_t n, int64_t k, int64_t column, int64_t known,
-                       int64_t most, int32_t *groups, int64_t *count) {
-  int ordered = 1;
-  *count = n > INT32_MAX ? -1 : known;
-  if (n > INT32_MAX) return;
-  if (*count >= 0 && k == 0) memcpy(groups, key.before, (size_t)n * 4);
-  for (int64_t c = 0; c < k && *count >= 0; ++c) {
-    *count = group_column(ctx, &key, n, *count, most, groups, &ordered);
+  for (int64_t c = 0; c < k && known >= 0; ++c) {
+    known = group_column(ctx, &key, n, known, most, groups, &ordered);
     key.x = (const char *)key.x + column * (key.wide ? 8 : 4);
     key.before = groups;
   }
-  if (!ordered && *count > 0) number_in_order(ctx, groups, n, *count);
+  if (!ordered && known > 0) number_in_order(ctx, groups, n, known);
+  return known;
+}
+
+static void group_rows(ulam_context *ctx, key_column key, int64_t n, int64_t k, int64_t column, int64_t known,
+                       int64_t most, int32_t *groups, int64_t *count) {
+  *count = n > INT32_MAX ? -1 : known;
+  if (n > INT32_MAX) return;
+  if (*count >= 0 && k == 0) memcpy(groups, key.before, (size_t)n * 4);
+  *count = ulam_group_columns(ctx, key, n, k, column, known, most, groups);
   if (*count < 0 && known >= 0) memset(groups, 0, (size_t)n * 4);
 }
 

@@ -11,9 +11,10 @@ typedef struct {
   const int32_t *before; /* the groups by the columns that came before; NULL: all rows are in one */
 } key_column;
 
-/* Splits `known` groups further by a column; `groups` may be those before. How many there are, numbered as they begin;
- * -1 if they are surely more than `most`, or so many that they are not worth counting. */
-int64_t ulam_group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
-                          int32_t *groups);
+/* Splits `known` groups further by a column of k elements per row, one after the other; `groups` may be those before. How
+ * many there are, numbered as they begin; -1 if they are surely more than `most`, or so many that they are not worth
+ * counting, or if `known` is. */
+int64_t ulam_group_columns(ulam_context *ctx, key_column key, int64_t n, int64_t k, int64_t column, int64_t known,
+                           int64_t most, int32_t *groups);
 
 #endif

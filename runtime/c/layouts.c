@@ -93,11 +93,10 @@ static int64_t rows_that_wait(const int32_t *keys, int64_t n, int64_t k) {
   return found;
 }
 
-/* Splits groups of rows further by a key, as `group_rows`. */
+/* Splits groups of rows further by a key. */
 static int64_t group_by_key(ulam_context *ctx, const int32_t *key, int64_t n, const int32_t *before, int64_t known,
                             int32_t *groups) {
-  key_column column = {key, 1, 0, before};
-  return known < 0 ? -1 : ulam_group_column(ctx, &column, n, known, n / LEAST_ROWS, groups);
+  return ulam_group_columns(ctx, (key_column){key, 1, 0, before}, n, 1, 0, known, n / LEAST_ROWS, groups);
 }
 
 enum { STREAMS = 1 << 13 };
@@ -155,8 +154,9 @@ static int64_t write_runs(const int32_t *starts, int64_t n, int64_t count, int64
 }
 
 /* Chooses an order of rows of which each adds to elements of buffers: `keys[q * n + row]` says to which, `uses[q]` how many
- * additions there are by key q, `work` what a row costs without them. In the order, rows that are equal in all keys (outcome 1) or in key q (outcome 2 + q) are
- * side by side: then one sum for each of their runs is added. 0: less than a quarter would be gained, and nothing changes.
+ * additions there are by key q, `work` what a row costs without them. In the order, rows that are equal in all keys
+ * (outcome 1) or in key q (outcome 2 + q) are side by side: then one sum for each of their runs is added. 0: less than a
+ * quarter would be gained, and nothing changes.
  *
  * Runs end with blocks of 64 rows: those of block i are first[i] to first[i + 1] - 1, and run j has the rows runs[j] to
  * runs[j + 1] - 1. There is room for r - 1 runs, n / 4 + n / 64 + 1 at most, and b - 1 blocks. `figures`: the outcome,
