@@ -27,7 +27,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable, viewed
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.private_data import PrivateData
-from ulam.passes.loops.tables import IterationTable, Loops, are_as_many_as_data, leave, may_leave
+from ulam.passes.loops.tables import IterationTable, Loops, are_as_many_as_data, leave, may_leave, table_ahead
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
@@ -240,15 +240,14 @@ class _Nest:
         tables: dict[Loops, IterationTable] = {}
         memory: dict[SSAValue, SSAValue] = {}
         for value, loops in places.items():
-            self._make_table(loops, tables)
-            allocation = tables[loops].allocate(top, value.type)
+            allocation = table_ahead(top, loops, tables).allocate(top, value.type)
             block.insert_op_before(allocation, top)
             memory[value] = allocation.res
 
         parts = {op: self._parts(op, tables) for op in self._private}
 
         def store(value: SSAValue, copied: SSAValue, target: Block, values: dict[SSAValue, SSAValue]) -> None:
-            ops, index = _entry(tables[places[value]], values)
+            ops, index = tables[places[value]].entry_here(values)
             target.add_ops([*ops, rt.StoreOp(copied, memory[value], index, initial=True)])
 
         def view(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
@@ -271,24 +270,15 @@ class _Nest:
         for op in written:
             discard(op)
 
-    def _make_table(self, loops: Loops, tables: dict[Loops, IterationTable]) -> None:
-        top, block = self._top, self._top.parent
-        assert block is not None
-        if loops not in tables:
-            for bound in (bound for loop in loops for bound in (loop.lb, loop.ub)):
-                leave(bound, top)
-            tables[loops] = IterationTable(loops, moves=True)
-            block.insert_ops_before(tables[loops].ops, top)
-
     def _parts(self, alloc: rt.AllocOp, tables: dict[Loops, IterationTable]) -> _Parts:
         """A table of which each iteration has a part, in place of memory of its own."""
-        top, block, loops = self._top, self._top.parent, self._loops_around(alloc.res)
+        top, block = self._top, self._top.parent
         assert block is not None
-        self._make_table(loops, tables)
+        table = table_ahead(top, self._loops_around(alloc.res), tables)
         leave(alloc.count, top)
-        ops, table = tables[loops].allocate_parts(alloc)
+        ops, memory = table.allocate_parts(alloc)
         block.insert_ops_before(ops, top)
-        return _Parts(tables[loops], table, alloc.count)
+        return _Parts(table, memory, alloc.count)
 
 
 @record(frozen=True)
@@ -301,14 +291,9 @@ class _Parts:
 
     def view(self, values: dict[SSAValue, SSAValue]) -> list[Operation]:
         """What gives the part of the present iteration; `values`: those that are called otherwise there."""
-        ops, index = _entry(self.table, values)
+        ops, index = self.table.entry_here(values)
         offset = integer(arith.MuliOp, index, self.width)
         return [*ops, offset, rt.ViewOp(self.buffer, offset.results[0])]
-
-
-def _entry(table: IterationTable, values: dict[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
-    variables = [loop.body.block.args[0] for loop in table.loops]
-    return table.entry([values.get(variable, variable) for variable in variables])
 
 
 def _is_carried_or_chosen(value: SSAValue) -> bool:
@@ -336,7 +321,7 @@ def _is_counter(value: SSAValue) -> bool:
 
 def _read_instead(value: SSAValue, table: IterationTable, buffer: SSAValue) -> None:
     """Puts what the table has for the present iteration in the place of a value."""
-    ops, index = _entry(table, {})
+    ops, index = table.entry_here()
     load = rt.LoadOp(buffer, index)
     ops.append(load)
     value.replace_all_uses_with(load.res)

@@ -77,7 +77,7 @@ def tabulated(values: Sequence[SSAValue], at: Operation, recursive: set[SSAValue
         write.before(rt.StoreOp(value, part, index, initial=True))
     outer.before(first)
     here = OpWriter(at)
-    ops, index = table.entry([loop.body.block.args[0] for loop in table.loops])
+    ops, index = table.entry_here()
     for op in ops:
         here.before(op)
     return Scaled(here.put(rt.LoadOp(numbers, index)), here.put(rt.LoadOp(scales, index)))

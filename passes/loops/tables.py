@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
@@ -21,6 +21,7 @@ Loops = tuple[scf.ForOp, ...]
 
 _MOST = 2**56
 """Entries that no memory holds."""
+_AS_THEY_ARE: Mapping[SSAValue, SSAValue] = {}
 _FAST = {"fastmath": arith.FastMathFlagsAttr("none")}
 
 
@@ -172,15 +173,31 @@ class IterationTable:
         assert index is not None
         return ops, index
 
+    def entry_here(self, values: Mapping[SSAValue, SSAValue] = _AS_THEY_ARE) -> tuple[list[Operation], SSAValue]:
+        """As `entry`, for the present iteration. `values`: what the loops' variables are in a copy of the nest."""
+        variables = (loop.body.block.args[0] for loop in self.loops)
+        return self.entry([values.get(variable, variable) for variable in variables])
+
     def read_instead(self, op: Operation, table: SSAValue) -> None:
         """Replaces an expression in the nest by the entry of the present iteration."""
         assert op.parent is not None
-        ops, index = self.entry([loop.body.block.args[0] for loop in self.loops])
+        ops, index = self.entry_here()
         load = rt.LoadOp(table, index, location=op.location)
         op.parent.insert_ops_before([*ops, load], op)
         op.results[0].replace_all_uses_with(load.res)
         op.detach()
         op.erase()
+
+
+def table_ahead(nest: Operation, loops: Loops, tables: dict[Loops, IterationTable]) -> IterationTable:
+    """The table for some loops of a nest: one of `tables`, or a new one, whose size is computed ahead of the nest."""
+    if (found := tables.get(loops)) is None:
+        assert nest.parent is not None
+        for bound in (bound for loop in loops for bound in (loop.lb, loop.ub)):
+            leave(bound, nest)
+        found = tables[loops] = IterationTable(loops, moves=True)
+        nest.parent.insert_ops_before(found.ops, nest)
+    return found
 
 
 def _bounded(count: SSAValue, factors: Sequence[SSAValue], ops: list[Operation]) -> SSAValue:

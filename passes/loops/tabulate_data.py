@@ -17,7 +17,7 @@ from ulam.dialects import rt
 from ulam.dialects.walk import ops_of
 from ulam.library.records import record
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within, leave, may_leave
+from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within, may_leave, table_ahead
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
@@ -119,12 +119,7 @@ def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> Non
     tables: dict[Loops, IterationTable] = {}
     memory: dict[Operation, SSAValue] = {}
     for entry in entries:
-        if (table := tables.get(entry.loops)) is None:
-            for bound in (bound for loop in entry.loops for bound in (loop.lb, loop.ub)):
-                leave(bound, nest)
-            table = tables[entry.loops] = IterationTable(entry.loops, moves=True)
-            nest.parent.insert_ops_before(table.ops, nest)
-        allocation = table.allocate(entry.op)
+        allocation = table_ahead(nest, entry.loops, tables).allocate(entry.op)
         nest.parent.insert_op_before(allocation, nest)
         memory[entry.op] = allocation.res
     table_of = {entry.op: tables[entry.loops] for entry in entries}
@@ -132,9 +127,7 @@ def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> Non
     def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
         block = copy.parent
         assert block is not None
-        table = table_of[original]
-        variables = [loop.body.block.args[0] for loop in table.loops]
-        ops, index = table.entry([values.get(variable, variable) for variable in variables])
+        ops, index = table_of[original].entry_here(values)
         block.add_ops([*ops, rt.StoreOp(copy.results[0], memory[original], index, initial=True)])
 
     nest.parent.insert_op_before(slices.copy(nest, [e.op for e in entries], store), nest)

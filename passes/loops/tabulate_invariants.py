@@ -267,13 +267,9 @@ class _Flags:
             zero = constant(0, i64)
             return [zero], zero.result
 
-        def of_each(values: dict[SSAValue, SSAValue]) -> tuple[list[Operation], SSAValue]:
-            variables = [loop.body.block.args[0] for loop in loops]
-            return table.entry([values.get(variable, variable) for variable in variables])
-
         self._memory = self._some = marked(one.result, of_all)
         if table.count is not None:  # no more memory than is asked for
-            self._memory = marked(self.if_some(table.count, table.ops[0].results[0], ops), of_each)
+            self._memory = marked(self.if_some(table.count, table.ops[0].results[0], ops), table.entry_here)
         top.parent.insert_ops_before(ops, top)
         discard(mark)
 
