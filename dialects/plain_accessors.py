@@ -25,7 +25,7 @@ from xdsl.irdl.operations import (
     VarIRConstruct,
 )
 
-_item = tuple.__getitem__  # xDSL's tuples of values have one in Python
+from ulam.dialects.walk import item
 
 
 def plain_accessor(accessor: object) -> property | None:
@@ -38,7 +38,7 @@ def plain_accessor(accessor: object) -> property | None:
         case UniqueVariadicAccessor(VarIRConstruct.OPERAND, index, count):
             return property(_operands_from(index, count))
         case SingleAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
-            return property(lambda op: _item(op._operands, _places(op)[index]))
+            return property(lambda op: item(op._operands, _places(op)[index]))
         case VariadicAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
             return property(lambda op: op._operands[_places(op)[index] : _places(op)[index + 1]])
         case OptionalAttrAccessor(VarIRConstruct.OPERAND, index, AttrSizedOperandSegments(as_property=True)):
@@ -52,11 +52,11 @@ def plain_accessor(accessor: object) -> property | None:
 
 
 def _operand(index: int) -> Callable[[Any], Any]:
-    return lambda op: _item(op._operands, index)
+    return lambda op: item(op._operands, index)
 
 
 def _result(index: int) -> Callable[[Any], Any]:
-    return lambda op: _item(op.results, index)
+    return lambda op: item(op.results, index)
 
 
 def _region(index: int) -> Callable[[Any], Any]:
@@ -67,11 +67,11 @@ _SINGLE = {VarIRConstruct.OPERAND: _operand, VarIRConstruct.RESULT: _result, Var
 
 
 def _optional_operand(index: int, count: int) -> Callable[[Any], Any]:
-    return lambda op: _item(op._operands, index) if len(op._operands) == count else None
+    return lambda op: item(op._operands, index) if len(op._operands) == count else None
 
 
 def _optional_result(index: int, count: int) -> Callable[[Any], Any]:
-    return lambda op: _item(op.results, index) if len(op.results) == count else None
+    return lambda op: item(op.results, index) if len(op.results) == count else None
 
 
 _OPTIONAL = {VarIRConstruct.OPERAND: _optional_operand, VarIRConstruct.RESULT: _optional_result}
@@ -86,7 +86,7 @@ def _operands_from(index: int, count: int) -> Callable[[Any], Any]:
 def _optional_among(index: int) -> Callable[[Any], Any]:
     def read(op: Any) -> Any:
         places = _places(op)
-        return _item(op._operands, places[index]) if places[index] < places[index + 1] else None
+        return item(op._operands, places[index]) if places[index] < places[index + 1] else None
 
     return read
 

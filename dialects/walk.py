@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
+from typing import cast
 
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
@@ -28,10 +29,11 @@ def result_of(op: Operation) -> OpResult:
 
 def operand_at(op: Operation, index: int) -> SSAValue:
     """`op.operands[index]`, in a third of the time."""
-    return _item(operand_tuple(op), index)
+    return item(operand_tuple(op), index)
 
 
-_item = tuple.__getitem__  # xDSL's tuples of values have one in Python
+item = tuple.__getitem__
+"""An element of a tuple: xDSL's tuples of values have a function in Python for it."""
 
 
 def parent_of(op: Operation) -> Operation | None:
@@ -65,14 +67,14 @@ def blocks_of(op: Operation) -> list[Block]:
 def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
     """All ops below `root`, and itself if it is one, in program order. The ops must not change meanwhile."""
     waiting: list[Operation] = []  # firsts of chains of ops, those that come next at the end
-    cls = type(root)
-    if cls is Region:
-        _add_chains((root,), waiting)  # type: ignore[arg-type]
-    elif cls is Block:
-        _add_chain(root, waiting)  # type: ignore[arg-type]
+    if type(root) is Region:
+        _add_chains((root,), waiting)
+    elif type(root) is Block:
+        _add_chain(root, waiting)
     else:
-        yield root  # type: ignore[misc]
-        _add_chains(root.regions, waiting)  # type: ignore[union-attr]
+        outermost = cast(Operation, root)
+        yield outermost
+        _add_chains(outermost.regions, waiting)
     while waiting:
         op: Operation | None = waiting.pop()
         while op is not None:

@@ -80,8 +80,7 @@ class DataSlices:
 
 
 class _Needed:
-    """What must be copied along with some ops and values: inside of a nest, all that computes them, and what is around.
-    """
+    """What must be copied along with some ops and values: all inside of a nest that computes them or is around."""
 
     def __init__(self, nest: Operation) -> None:
         self._nest = nest

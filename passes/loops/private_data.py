@@ -22,7 +22,7 @@ class PrivateData:
     """
 
     def __init__(self, ops: Sequence[Operation]) -> None:
-        self._writers: dict[Operation, list[Operation]] = {}
+        self._writers: dict[rt.AllocOp, list[Operation]] = {}
         for op in ops:
             if isinstance(op, rt.AllocOp) and op.res.type in _TYPES and op.zero is None:
                 writers: list[Operation] = []
@@ -33,7 +33,7 @@ class PrivateData:
         return op in self._writers
 
     def __iter__(self) -> Iterator[rt.AllocOp]:
-        return iter([op for op in self._writers if isinstance(op, rt.AllocOp)])
+        return iter(list(self._writers))
 
     def remove(self, memory: rt.AllocOp) -> None:
         """It is no data."""

@@ -263,10 +263,10 @@ class _Weighted(RowGroups):
         slots = {fact.slot.data for op in ops_within(self.rows.body) if (fact := ad.SegmentsAttr.of(op)) is not None}
         bind = bind_of(self.module)
         found = SortedColumns.of(bind.body.block, slots.pop()) if len(slots) == 1 and bind is not None else None
-        if found is None or not all(
+        if found is None or self.computed or not all(
             not column.may_be_missing and column.strides[0] == {(): 1} and _slot_of(column.buffer) in found.slots
             for column in self.rows.columns
-        ) or self.computed:
+        ):
             return None
         return found
 

@@ -85,9 +85,9 @@ class RepeatedFunctions:
         if places * size >= ENDLESS:
             self._tell(function, told + f"more than {ENDLESS}: a function of its own", True)
             return True
-        if self._in_place or self._sizes_without_solvers.of(name) is None or (self._binds and not any(autodiff)):
+        if self._in_place or self._solves(name) or (self._binds and not any(autodiff)):
             return False
-        if self._in_lanes and not self._solves(name) and not any(isinstance(v, Container) for v in arguments):
+        if self._in_lanes and not any(isinstance(argument, Container) for argument in arguments):
             return False
         bits = tuple(map(bool, autodiff))
         if self._binds and self._has_work_on_data(function, bits, drops=body_drops_constants(function, unnormalized)):
@@ -106,7 +106,7 @@ class RepeatedFunctions:
         return self._given[name]
 
     def _solves(self, name: str) -> bool:
-        """Whether a function of the library inside is given one of the program: nothing for SIMD lanes."""
+        """Whether a function of the library inside is given one of the program."""
         return self._sizes_without_solvers.of(name) is None
 
     def _tell(self, function: stan.FuncOp, message: str, done: bool) -> None:
