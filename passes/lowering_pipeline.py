@@ -79,6 +79,7 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         *((LINEAR_LAYOUTS.format(""),) if layouts else ()),
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("sparse-designs",) if layouts else ()),
+        "shared-divisors{function=evaluate}",
     )
 
 

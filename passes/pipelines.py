@@ -93,6 +93,7 @@ PASSES: dict[str, str] = {
     "dead-stores": "ulam.passes.loops.dead_stores:DeadStores",
     "loops-from-guards": "ulam.passes.loops.loops_from_guards:LoopsFromGuards",
     "data-divisors": "ulam.passes.loops.data_divisors:DataDivisors",
+    "shared-divisors": "ulam.passes.loops.shared_divisors:SharedDivisors",
     "carried-data": "ulam.passes.loops.carried_data:CarriedData",
     "elements-at-reads": "ulam.passes.loops.elements_at_reads:ElementsAtReads",
     "loops-from-zero": "ulam.passes.loops.loops_from_zero:LoopsFromZero",
