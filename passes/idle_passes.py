@@ -48,6 +48,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "loops-from-guards": (*_any("scf.if loop:scf.if"), *_any("loop:ad.target_add")),
     "loops-from-zero": _any("loop:arith.subi"),
     "data-divisors": (*_any("loop:arith.divf"), *_any("loop:arith.mulf")),
+    "counted-sums": _any("loop:arith.addf loop:arith.subf fma"),
     "shared-divisors": _any("loop:arith.divf"),
     "share-arms": _any("loop:scf.if"),
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),

@@ -53,6 +53,8 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     """While statements have loops of their own."""
     then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
     return (
+        # Behind what takes unchanged numbers out of branches.
+        'if-changed{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,hoist-data"}',
         'if-changed{passes="normal-terms{function=evaluate}" then="dce"}',
         "powers-to-exponentials{function=evaluate}",
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',

@@ -94,6 +94,7 @@ PASSES: dict[str, str] = {
     "loops-from-guards": "ulam.passes.loops.loops_from_guards:LoopsFromGuards",
     "data-divisors": "ulam.passes.loops.data_divisors:DataDivisors",
     "shared-divisors": "ulam.passes.loops.shared_divisors:SharedDivisors",
+    "counted-sums": "ulam.passes.loops.counted_sums:CountedSums",
     "carried-data": "ulam.passes.loops.carried_data:CarriedData",
     "elements-at-reads": "ulam.passes.loops.elements_at_reads:ElementsAtReads",
     "loops-from-zero": "ulam.passes.loops.loops_from_zero:LoopsFromZero",
