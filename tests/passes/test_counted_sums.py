@@ -10,7 +10,10 @@ from ulam.passes.loops.counted_sums import CountedSums
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
-HEAD = "data { int J; int T; array[J, T] int<lower=0, upper=2> y; matrix[J, T] x; } parameters { real a; real b; real c; } "
+HEAD = (
+    "data { int J; int T; array[J, T] int<lower=0, upper=2> y; matrix[J, T] x; } "
+    "parameters { real a; real b; real c; } "
+)
 COUNTED = {
     "a choice": "s += y[j, t] == 1 ? a : b;",
     "a branch": "if (y[j, t] == 1) s += log(square(a)); else if (y[j, t] == 2) s = s - b;",
