@@ -49,6 +49,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "loops-from-zero": _any("loop:arith.subi"),
     "data-divisors": (*_any("loop:arith.divf"), *_any("loop:arith.mulf")),
     "counted-sums": _any("loop:arith.addf loop:arith.subf fma"),
+    "overwritten-memory": (*_any("rt.alloc loop:rt.alloc"), *_any("loop:rt.store rt.copy loop:rt.copy loop:rt.fill")),
     "shared-divisors": _any("loop:arith.divf"),
     "share-arms": _any("loop:scf.if"),
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),

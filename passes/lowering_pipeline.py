@@ -41,6 +41,7 @@ _SCALARS = "unroll-small{function=evaluate},fold"
 _BEFORE_DATA = (
     'if-changed{passes="lazy-comparisons" then="simplify"}',
     'if-changed{passes="loops-from-zero" then="fold,cse,dce"}',
+    'if-changed{passes="overwritten-memory" then="cse,dce"}',
     'if-changed{passes="loops-from-guards,carry-elements" then="cse,dce"}',
     "share-kernels",
     f'if-changed{{passes="inline-kernels" then="{_SCALARS},{_SCALARS},forward-stores{{function=evaluate}},cse,dce"}}',

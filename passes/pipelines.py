@@ -95,6 +95,7 @@ PASSES: dict[str, str] = {
     "data-divisors": "ulam.passes.loops.data_divisors:DataDivisors",
     "shared-divisors": "ulam.passes.loops.shared_divisors:SharedDivisors",
     "counted-sums": "ulam.passes.loops.counted_sums:CountedSums",
+    "overwritten-memory": "ulam.passes.loops.overwritten_memory:OverwrittenMemory",
     "carried-data": "ulam.passes.loops.carried_data:CarriedData",
     "elements-at-reads": "ulam.passes.loops.elements_at_reads:ElementsAtReads",
     "loops-from-zero": "ulam.passes.loops.loops_from_zero:LoopsFromZero",

@@ -1,0 +1,235 @@
+"""Memory that each iteration overwrites before it reads any of it is the iteration's own; copies of it are not needed.
+
+    take p                                              for n: take p
+    for n: for k: p[k] = f(n, k)                  →            for k: p[k] = f(n, k)
+           q = copy of p; target += g(q)                       target += g(p)
+
+    p = copy of q; for k: p[k] = f(p[k], k)       →     for k: p[k] = f(q[k], k)
+
+A container that a program declares ahead of its loops is then what one in the loop is: small rows become scalars, rows
+become lanes, and the reverse keeps no copy for each iteration. Only memory that one loop touches, and that is filled as
+a whole at first: by a loop over all its elements, a fill, a copy, or at each index of a few. A copy is left out if
+neither it nor what it was taken from is written afterwards, or if the next loop overwrites it, reading an element of it
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp, f64
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import rt
+from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.walk import ops_within
+from ulam.passes.analysis.nesting import ancestor_in, block_of, is_inside
+from ulam.passes.loops.effects import kernel_buffers, may_overlap, root, written_roots_within
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import applied_to, discard, replace_uses
+from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
+
+MOST_ELEMENTS = 8
+
+
+class OverwrittenMemory(TellingPass):
+    """Gives iterations of loops of `evaluate` the memory that they overwrite, and leaves out copies."""
+
+    name = "overwritten-memory"
+    changes_only = ENTRIES
+
+    def changes(self, module: ModuleOp) -> bool:
+        function = evaluate_of(module, self.name)
+        return any([_own_memory(function), *map(_leave_out, _all(function, rt.CopyOp))])
+
+
+def _all(function: func.FuncOp, kind: type[Operation]) -> list[Operation]:
+    return [op for op in ops_within(function) if type(op) is kind]
+
+
+# ---------------------------------------------------------------- what touches memory
+
+
+def _touching(memory: SSAValue) -> list[Operation] | None:
+    """Ops that read and write memory, through views, too; None if others have it."""
+    found: list[Operation] = []
+    for use in memory.uses:
+        op = use.operation
+        if isinstance(op, rt.ViewOp):
+            seen = _touching(op.results[0])
+            if seen is None:
+                return None
+            found += seen
+        elif isinstance(op, rt.LoadOp | rt.FillOp | rt.CopyOp) or isinstance(op, rt.StoreOp) and use.index == 1:
+            found.append(op)
+        elif isinstance(op, rt.KernelOp) and memory in kernel_buffers(op)[0]:
+            found.append(op)
+        else:
+            return None
+    return found
+
+
+def _writes(op: Operation, memory: SSAValue) -> bool:
+    return any(may_overlap(found, root(memory)) for found in written_roots_within(op))
+
+
+def _loop_over(store: Operation, memory: SSAValue, count: SSAValue) -> scf.ForOp | None:
+    """The loop that stores each element of memory in an iteration of its own, if the op is that store."""
+    if not isinstance(store, rt.StoreOp) or store.buffer is not memory:
+        return None
+    loop = store.parent_op()
+    if not isinstance(loop, scf.ForOp) or store.index is not loop.body.block.args[0]:
+        return None
+    is_whole = constant_integer(loop.lb) == 0 and constant_integer(loop.step) == 1 and loop.ub is count
+    return loop if is_whole else None
+
+
+# ---------------------------------------------------------------- an iteration's own
+
+
+def _own_memory(function: func.FuncOp) -> bool:
+    changed = False
+    for alloc in _all(function, rt.AllocOp):
+        current: Operation | None = alloc
+        while current is not None:
+            current = _move_inside(current)
+            changed = changed or current is not None
+    return changed
+
+
+def _move_inside(alloc: Operation) -> Operation | None:
+    """Takes memory in the iterations of the loop that overwrite it; None if there is no such loop."""
+    assert isinstance(alloc, rt.AllocOp)
+    memory, block = alloc.res, alloc.parent
+    ops = _touching(memory) if memory.type == rt.BufferType(f64) and alloc.variable is not None else None
+    if not ops or block is None:
+        return None
+    fills = [op for op in ops if isinstance(op, rt.FillOp) and op.parent is block]
+    inside = [op for op in ops if op not in fills]
+    loops = {ancestor_in(op, block) for op in inside}
+    loop = loops.pop() if len(loops) == 1 else None
+    if not isinstance(loop, scf.ForOp) or not all(fill.is_before_in_block(loop) for fill in fills):
+        return None
+    if not _is_filled_first(alloc, inside, loop.body.block):
+        return None
+    first = loop.body.block.first_op
+    assert first is not None
+    own = applied_to(alloc, (alloc.count,))
+    loop.body.block.insert_op_before(own, first)
+    for fill in fills:
+        discard(fill)
+    replace_uses(memory, own.res)
+    discard(alloc)
+    remark_on(OverwrittenMemory.name, loop, "memory that an iteration overwrites is its own", done=True)
+    return own
+
+
+def _is_filled_first(alloc: rt.AllocOp, ops: Sequence[Operation], body: Block) -> bool:
+    """Whether an iteration writes all elements before it reads one."""
+    places = {op: place for op in ops if (place := ancestor_in(op, body)) is not None}
+    for op in ops:
+        place = places[op]
+        loop = _loop_over(op, alloc.res, alloc.count)
+        is_filled = loop is not None and loop is place
+        if isinstance(op, rt.FillOp | rt.CopyOp) and op is place:
+            is_filled = op.destination is alloc.res and op.count is alloc.count
+        if is_filled and all(other is op or place.is_before_in_block(places[other]) for other in ops):
+            return True
+    count = constant_integer(alloc.count)
+    if count is None or not 0 < count <= MOST_ELEMENTS:
+        return False
+    stores = [op for op in ops if isinstance(op, rt.StoreOp) and op.buffer is alloc.res and op is places[op]]
+    stored = {constant_integer(op.index): op for op in reversed(_in_order(stores, body))}
+    reads = [places[op] for op in ops if not isinstance(op, rt.StoreOp)]
+    firsts = [stored.get(k) for k in range(count)]
+    return all(op is not None and all(op.is_before_in_block(read) for read in reads) for op in firsts)
+
+
+def _in_order(ops: Sequence[rt.StoreOp], body: Block) -> list[rt.StoreOp]:
+    return [op for op in body.ops if isinstance(op, rt.StoreOp) and op in ops]
+
+
+# ---------------------------------------------------------------- copies
+
+
+def _leave_out(copy: Operation) -> bool:
+    """Whether a copy was not needed, and is there no more."""
+    assert isinstance(copy, rt.CopyOp)
+    alloc = copy.destination.owner
+    is_whole = isinstance(alloc, rt.AllocOp) and alloc.parent is copy.parent and copy.count is alloc.count
+    if not is_whole or copy.source.type != rt.BufferType(f64):
+        return False
+    assert isinstance(alloc, rt.AllocOp)
+    ops = _touching(alloc.res)
+    return ops is not None and (_read_source(copy, alloc, ops) or _update_source(copy, alloc, ops))
+
+
+def _read_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation]) -> bool:
+    """Reads what was copied instead of the copy, if neither is written any more."""
+    source, block = root(copy.source), copy.parent
+    assert block is not None
+    if not isinstance(source, SSAValue) or block_of(source) is not block or not isinstance(source.owner, rt.AllocOp):
+        return False
+    if any(_writes(op, alloc.res) for op in ops if op is not copy):
+        return False
+    writers = _touching(source)
+    if writers is None:
+        return False
+    for op in writers:
+        place = ancestor_in(op, block)
+        if place is None or (op is not copy and _writes(op, source) and not place.is_before_in_block(copy)):
+            return False
+    remark_on(OverwrittenMemory.name, copy, "what is copied is read instead of the copy", done=True)
+    read = copy.source
+    discard(copy)
+    replace_uses(alloc.res, read)
+    discard(alloc)
+    return True
+
+
+def _update_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation]) -> bool:
+    """Reads what was copied where the next loop writes each element of the copy."""
+    others = [op for op in ops if op is not copy and not (isinstance(op, rt.FillOp) and op.is_before_in_block(copy))]
+    loop = next((found for op in others if (found := _loop_over(op, alloc.res, alloc.count)) is not None), None)
+    block = copy.parent
+    if loop is None or block is None or loop.parent is not block or not copy.is_before_in_block(loop):
+        return False
+    body = loop.body.block
+    loads: list[rt.LoadOp] = []
+    for op in others:
+        if ancestor_in(op, body) is None:
+            place = ancestor_in(op, block)
+            if place is None or not loop.is_before_in_block(place):
+                return False
+        elif isinstance(op, rt.LoadOp) and op.buffer is alloc.res and op.index is body.args[0] and op.parent is body:
+            loads.append(op)
+        elif not isinstance(op, rt.StoreOp) or _loop_over(op, alloc.res, alloc.count) is not loop:
+            return False
+    stores = [op for op in others if isinstance(op, rt.StoreOp) and op.parent is body]
+    if len(stores) != 1 or not all(load.is_before_in_block(stores[0]) for load in loads):
+        return False
+    if is_inside(copy.source, loop) or not _stays(copy, loop):
+        return False
+    for load in loads:
+        load.operands[0] = copy.source
+    discard(copy)
+    remark_on(OverwrittenMemory.name, loop, "what is copied is read where the copy is overwritten", done=True)
+    return True
+
+
+def _stays(copy: rt.CopyOp, loop: scf.ForOp) -> bool:
+    """Whether what was copied is the same until the end of a loop; that writes the copy."""
+    source = root(copy.source)
+    if source is root(copy.destination):
+        return False
+    op = copy.next_op
+    while op is not None:
+        if any(may_overlap(found, source) for found in written_roots_within(op)):
+            return False
+        if op is loop:
+            return True
+        op = op.next_op
+    return False
