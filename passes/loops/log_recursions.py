@@ -5,9 +5,9 @@
       g[t, k] = log_sum_exp(acc)                          g[1:] = rows
 
 The forward algorithm of a hidden Markov model, in whichever direction; `g` may as well be one row that is assigned
-whole in each iteration. What is added may depend on t, j and k in any way, but not on rows. All of it is computed
-ahead, in loops whose iterations do not wait for each other; the kernel (runtime/c/log_recursion.c) multiplies by
-matrices instead of taking exponentials and logarithms, and keeps rows alone for the way back.
+whole in each iteration. What is added, or taken away, may depend on t, j and k in any way, but not on rows. All of it
+is computed ahead, in loops whose iterations do not wait for each other; the kernel (runtime/c/log_recursion.c)
+multiplies by matrices instead of taking exponentials and logarithms, and keeps rows alone for the way back.
 
 Only where each element of a row is a sum over all of the row before, and nothing else touches that memory meanwhile:
 `scaled-log-sums` has other recursions. The recursion in the linear domain is Rabiner's (Proc. IEEE 77, 1989).
@@ -74,8 +74,12 @@ def run_on(op: Operation, bound: dict[int, SSAValue]) -> bool:
 # ---------------------------------------------------------------- what is a recursion
 
 
-Product = tuple[SSAValue, ...]
-"""A summand: the product of one or two values."""
+@record(frozen=True)
+class _Summand:
+    """The product of one or two values, added or taken away."""
+
+    factors: tuple[SSAValue, ...]
+    negative: bool = False
 
 
 @record
@@ -90,8 +94,8 @@ class _Recursion:
     store: rt.StoreOp
     load: rt.LoadOp
     sum: Operation
-    terms: list[Product]
-    moves: list[Product]
+    terms: list[_Summand]
+    moves: list[_Summand]
     is_contiguous: bool = False
     """Whether rows are one behind the other in memory."""
     handed_on: Operation | None = None
@@ -117,35 +121,43 @@ def _recursion(store: rt.StoreOp, bound: dict[int, SSAValue]) -> _Recursion | No
     (found,) = sums
     exponents, sources = _terms(found)
     written = written_roots_within(times)
-    loads = [value[0].owner for value in exponents if len(value) == 1 and isinstance(value[0].owner, rt.LoadOp)]
+    loads = [op for summand in exponents if isinstance(op := _alone(summand), rt.LoadOp)]
     loads = [load for load in loads if root(load.buffer) in written or load.buffer.owner is times.body.block]
     if len(loads) != 1 or UNKNOWN in written:
         return None
     (load,) = loads
     recursion = _Recursion(
         times, states, sources, store, load, found.op,
-        [value for value in summands if value != (found.op.results[0],)],
-        [value for value in exponents if value != (load.res,)],
+        [summand for summand in summands if summand != _Summand((found.op.results[0],))],
+        [summand for summand in exponents if summand != _Summand((load.res,))],
     )  # fmt: skip
     return recursion if _has_rows(recursion, bound) and _is_ahead(recursion) and _is_alone(recursion) else None
 
 
-def _summands(value: SSAValue) -> list[Product]:
+def _summands(value: SSAValue, negative: bool = False) -> list[_Summand]:
     op = value.owner
-    if isinstance(op, arith.AddfOp) and log_sum(op) is None:
-        return [summand for operand in op.operands for summand in _summands(operand)]
+    if isinstance(op, arith.NegfOp):
+        return _summands(op.operand, not negative)
+    if isinstance(op, arith.SubfOp) or (isinstance(op, arith.AddfOp) and log_sum(op) is None):
+        signs = (negative, negative != isinstance(op, arith.SubfOp))
+        return [found for part, sign in zip(op.operands, signs, strict=True) for found in _summands(part, sign)]
     if is_fma(op):
-        return [(op.operands[0], op.operands[1]), *_summands(op.operands[2])]
-    return [(value,)]
+        return [_Summand((op.operands[0], op.operands[1]), negative), *_summands(op.operands[2], negative)]
+    return [_Summand((value,), negative)]
 
 
-def _sum_in_loop(summand: Product) -> LogSum | None:
-    op = summand[0].owner
-    found = log_sum(op) if len(summand) == 1 and isinstance(op, Operation) else None
+def _alone(summand: _Summand) -> Operation | Block | None:
+    """What makes a summand that is added as it is."""
+    return summand.factors[0].owner if len(summand.factors) == 1 and not summand.negative else None
+
+
+def _sum_in_loop(summand: _Summand) -> LogSum | None:
+    op = _alone(summand)
+    found = log_sum(op) if isinstance(op, Operation) else None
     return found if found is not None and found.loop is not None and found.weights is None else None
 
 
-def _terms(found: LogSum) -> tuple[list[Product], scf.ForOp]:
+def _terms(found: LogSum) -> tuple[list[_Summand], scf.ForOp]:
     """What the terms of a sum add up, and the loop in which they do: a loop before may have stored them."""
     (value,), loop = found.terms, found.loop
     assert loop is not None
@@ -309,10 +321,10 @@ def _is_ahead(r: _Recursion) -> bool:
     places = [r.load.index, *([] if r.handed_on else [r.load.buffer, r.store.index, r.store.buffer])]
     if needed_ahead(places, r.loops) is None:
         return False
-    moves: list[Product] = []
-    terms: list[Product] = []
+    moves: list[_Summand] = []
+    terms: list[_Summand] = []
     for summand in [*r.terms, *r.moves]:
-        needed = needed_ahead(summand, r.loops)
+        needed = needed_ahead(summand.factors, r.loops)
         if needed is None:
             return False
         (moves if r.sources.body.block.args[0] in needed else terms).append(summand)
@@ -446,8 +458,8 @@ class _Rewriting:
     def _room(self, table: IterationTable) -> SSAValue:
         return self.write.put(table.allocate(self.r.sum) if table.loops else rt.AllocOp(self.write.whole(1), _REALS))
 
-    def _varying(self, summands: Sequence[Product]) -> set[scf.ForOp]:
-        needed = needed_ahead([value for summand in summands for value in summand], self.r.loops)
+    def _varying(self, summands: Sequence[_Summand]) -> set[scf.ForOp]:
+        needed = needed_ahead([value for summand in summands for value in summand.factors], self.r.loops)
         assert needed is not None
         return {loop for loop in self.r.loops if loop.body.block.args[0] in needed}
 
@@ -500,7 +512,7 @@ class _Rewriting:
         write.before(rt.StoreOp(write.put(rt.LoadOp(source, index)), buffer, place, initial=True))
         return buffer
 
-    def _values(self, summands: Sequence[Product], loops: Loops) -> tuple[SSAValue, IterationTable]:
+    def _values(self, summands: Sequence[_Summand], loops: Loops) -> tuple[SSAValue, IterationTable]:
         """Memory with the sum of products for each iteration of some loops."""
         table = self._table(*loops)
         buffer = self._room(table)
@@ -508,9 +520,12 @@ class _Rewriting:
         write = nest.inside
         total: SSAValue | None = None
         for summand in summands:
-            factors = self._copy(summand, nest)
+            factors = self._copy(summand.factors, nest)
             value = factors[0] if len(factors) == 1 else write.real(arith.MulfOp, *factors)
-            total = value if total is None else write.real(arith.AddfOp, total, value)
+            if total is not None:
+                total = write.real(arith.SubfOp if summand.negative else arith.AddfOp, total, value)
+            else:
+                total = write.put(arith.NegfOp(value)) if summand.negative else value
         ops, index = table.entry(nest.variables)
         for op in ops:
             write.before(op)

@@ -18,19 +18,20 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.builder import WRAPS
-from ulam.passes.loops.accesses import Kind, meet_in_order
+from ulam.passes.loops.accesses import Access, Kind, meet_in_order
 from ulam.passes.loops.bound_forms import BoundForms, bound_ints
-from ulam.passes.loops.effects import Root
+from ulam.passes.loops.effects import Root, viewed
 from ulam.passes.loops.index_forms import IndexForms, known, limit_of, plus
 from ulam.passes.loops.loop_fusion import CountedLoop, Fusion
 from ulam.passes.loops.row_memory import MemoryUses, places_of
+from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, discard, replace_uses
@@ -92,7 +93,7 @@ class _FusionOfRows(Fusion):
             if first.accesses.has_regions == second.accesses.has_regions:
                 return False
             # Rows with loops inside run side by side, too, if they do nothing but add to the target.
-            if straight.accesses.has_math and not (straight is second and second.only_adds_to_target()):
+            if _is_costly(straight.op) and not (straight is second and second.only_adds_to_target()):
                 return False
         # What only adds to the target has its reverse in the same loop, and is to stay so.
         if second.only_adds_to_target():
@@ -105,6 +106,8 @@ class _FusionOfRows(Fusion):
             for a in first.accesses.accesses
             for b in second.accesses.accesses
             if not meet_in_order(a, b, self.before_reverse_mode)
+            and not _is_newer(b.root, a)
+            and not _is_newer(a.root, b)
         }
         return all(self._passed_on(memory, first, second) is not None for memory in met)
 
@@ -130,6 +133,20 @@ class _FusionOfRows(Fusion):
     def fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
         self._rows.clear()
         return super().fuse(first, second, late)
+
+
+def _is_costly(loop: scf.ForOp) -> bool:
+    """Whether it gains much by being widened: others may stand beside loops, which are not."""
+    return any(isinstance(op, arith.DivfOp) or is_costly_function(op) for op in loop.body.block.ops)
+
+
+def _is_newer(memory: Root, access: Access) -> bool:
+    """Whether an iteration takes memory for itself, and the access is of what the iteration before has handed on."""
+    if not isinstance(access.op, rt.LoadOp) or not isinstance(memory, SSAValue):
+        return False
+    handed = viewed(access.op.buffer)
+    loop = handed.owner.parent_op() if isinstance(handed, BlockArgument) else None
+    return isinstance(loop, scf.ForOp) and isinstance(memory.owner, rt.AllocOp) and is_inside(memory, loop)
 
 
 def _is_read_in_order(memory: Root, first: CountedLoop, second: CountedLoop) -> bool:

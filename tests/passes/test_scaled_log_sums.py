@@ -44,6 +44,15 @@ FORMS = {
       }
       target += log_sum_exp(f);
     }""",
+    "a row that is made in two steps, with what is taken away": """model {
+      vector[K] f = e[1]' + a;
+      for (t in 2:T) {
+        vector[K] h;
+        for (k in 1:K) h[k] = log_sum_exp(f - w[ , k] * s);
+        f = h - s * e[t]' + square(a) - a;
+      }
+      target += log_sum_exp(f);
+    }""",
     "the last time first": """model {
       array[T] vector[K] b; array[K] real acc;
       for (k in 1:K) b[T, k] = a[k];

@@ -203,3 +203,45 @@ func.func @more_than_a_row(%size : i64, %times : i64, %states : i64) -> f64 {
   }
   func.return %sum : f64
 }
+
+// What is taken away from sums and from their terms: tables have it with its sign.
+// CHECK-LABEL: @taken_away
+// CHECK:      scf.for
+// CHECK:        [[M:%.*]] = arith.negf {{%.*}}
+// CHECK:        rt.store [[M]]
+// CHECK:      rt.kernel log_recursion
+func.func @taken_away(%size : i64, %times : i64, %states : i64) -> f64 {
+  %e = rt.bound 0 : !rt.buf<f64>
+  %w = rt.bound 1 : !rt.buf<f64>
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %zero = arith.constant 0.0 : f64
+  %g = rt.alloc variable %size : !rt.buf<f64>
+  rt.fill %g, %zero, %size : f64
+  scf.for %t = %i1 to %times step %i1 : i64 {
+    %t_before = arith.subi %t, %i1 : i64
+    %row_before = arith.muli %t_before, %states : i64
+    %g_before = rt.view %g[%row_before] : !rt.buf<f64>
+    %row = arith.muli %t, %states : i64
+    scf.for %k = %i0 to %states step %i1 : i64 {
+      %y = rt.load %e[%t] : f64
+      %into = arith.muli %k, %states : i64
+      %w_into = rt.view %w[%into] : !rt.buf<f64>
+      %s = scf.for %j = %i0 to %states step %i1 iter_args(%so_far = %zero) -> (f64) : i64 {
+        %x = rt.load %g_before[%j] : f64
+        %move = rt.load %w_into[%j] : f64
+        %term = arith.subf %x, %move : f64
+        %shifted = arith.subf %term, %y : f64
+        %power = rt.math exp(%shifted) : (f64) -> f64
+        %with = arith.addf %so_far, %power : f64
+        scf.yield %with : f64
+      }
+      %log = rt.math log(%s) : (f64) -> f64
+      %whole = arith.addf %y, %log : f64
+      %element = arith.subf %whole, %y : f64
+      %at = arith.addi %row, %k : i64
+      rt.store %element, %g[%at] : f64
+    }
+  }
+  func.return %zero : f64
+}

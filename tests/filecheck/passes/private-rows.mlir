@@ -249,3 +249,43 @@ func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.ent
   }
   func.return %zero : f64
 }
+
+// -----
+
+// Rows that iterations hand on: what one takes for itself is none of those that it was handed, so both loops are one.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %n: i64, %m: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %last = scf.for %i = %0 to %n step %1 iter_args(%row = %x) -> (!rt.buf<f64>) : i64 {
+      %h = rt.alloc variable %m : !rt.buf<f64>
+      scf.for %k = %0 to %m step %1 : i64 {
+        %s = scf.for %l = %0 to %m step %1 iter_args(%t = %zero) -> (f64) : i64 {
+          %b = rt.load %row[%l] : f64
+          %u = arith.addf %t, %b fastmath<reassoc> : f64
+          scf.yield %u : f64
+        }
+        %e = rt.math exp(%s) : (f64) -> f64
+        rt.store %e, %h[%k] : f64
+      }
+      %next = rt.alloc %m : !rt.buf<f64>
+      scf.for %k = %0 to %m step %1 : i64 {
+        %c = rt.load %h[%k] : f64
+        %d = arith.addf %c, %c : f64
+        rt.store %d, %next[%k] initial : f64
+      }
+      scf.yield %next : !rt.buf<f64>
+    }
+    %v = rt.load %last[%0] : f64
+    ad.target_add %v
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK:         scf.for %i
+// CHECK:           scf.for %k
+// CHECK:             scf.for %l
+// CHECK:             [[E:%.*]] = rt.math exp
+// CHECK-NOT:       scf.for
+// CHECK:             rt.store {{%.*}}, %next[%k]
