@@ -257,6 +257,17 @@ _DESIGNS: dict[str, Kernel] = {
     ),
 }
 
+# Rows of which quadratic forms are added up, when data are bound (passes/loops/row_forms.py), likewise.
+FORMS_STATE = 12
+FORMS_SIZES = 6
+_FORMS: dict[str, Kernel] = {
+    "forms_begin": Kernel(f"kept:i64[{FORMS_STATE}] columns:i64 rows:i64"),
+    "forms_row": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:f64[n] n:i64"),
+    "forms_turn": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}]"),
+    "forms_sizes": Kernel(f"in:i64[{FORMS_STATE}] out:i64[{FORMS_SIZES}]"),
+    "forms_table": Kernel(f"in:i64[{FORMS_STATE}] out:f64[n] n:i64"),
+}
+
 # Rows of data in groups of one weight (runtime/c/row_groups.c), and weights that data give them (row_weights.c).
 _ROW_GROUPS: dict[str, Kernel] = {
     # a column: the kind of each weight; 1, or -1 if rows have to stay apart
@@ -339,8 +350,8 @@ def _of_external(name: str) -> Kernel:
 
 KERNELS: dict[str, Kernel] = _Table(
     {
-        **_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_ROW_GROUPS, **_PIECES, **_SPARSE,
-        **_RECURSIONS,
+        **_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_FORMS, **_ROW_GROUPS, **_PIECES,
+        **_SPARSE, **_RECURSIONS,
     }
 )  # fmt: skip
 

@@ -62,6 +62,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "cancel-inverses": _any("sqrt"),
     "log-sums-to-products": (*_any("log log_sum_exp"), *_any("exp log_sum_exp")),
     "linear-layouts": (*_any("loop:ad.target_add loop:arith.addf"), *_any("square loop:arith.mulf")),
+    "form-layouts": (*_any("loop:ad.target_add"), *_any("loop:arith.mulf")),
     "sparse-designs": (*_any("loop:scf.for"), *_any("loop:arith.mulf")),
     "count-profile-entries": _any("ad.profile_begin"),
     "strip-mine": _any("loop:scf.for loop:rt.alloc"),

@@ -56,6 +56,8 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     return (
         # Behind what takes unchanged numbers out of branches.
         'if-changed{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,hoist-data"}',
+        # While factors are apart from what they solve.
+        *(('if-changed{passes="form-layouts{early=true}" then="fold,cse,dce"}',) if layouts else ()),
         'if-changed{passes="normal-terms{function=evaluate}" then="dce"}',
         "powers-to-exponentials{function=evaluate}",
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
@@ -79,7 +81,7 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}',
         # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
         *("logs-of-transforms", "dce"),
-        *((LINEAR_LAYOUTS.format(""),) if layouts else ()),
+        *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("sparse-designs",) if layouts else ()),
         "shared-divisors{function=evaluate}",

@@ -70,7 +70,7 @@ class Binding:
         outcome, used, groups, low, room, shared_size, own_size, *figures = (
             write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(DESIGN_SIZES)
         )
-        slot = take_slots(_module_of(self.statement.loop), 1 + len(_FIGURES))
+        slot = take_slots(module_of(self.statement.loop), 1 + len(_FIGURES))
         location = self.statement.loop.location
         write.before(rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=location))
         shared = write.put(rt.AllocOp(shared_size, _REALS))
@@ -111,7 +111,7 @@ class Binding:
         places = Places(count, {}, {}, {})
         for loops, leaves in columns.looped.items():
             places.starts[loops] = count
-            places.trips[loops] = [_trips(loop, copier, write) for loop in loops]
+            places.trips[loops] = [trips(loop, copier, write) for loop in loops]
             size = write.whole(len(leaves))
             for trip in places.trips[loops]:
                 size = write.put(integer(arith.MuliOp, size, trip))
@@ -129,7 +129,7 @@ class Binding:
     def _inside(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The loops and branches around a row; a writer inside, and what is known there."""
         env: Environment = {}
-        for branch, arm in self._branches():
+        for branch, arm in branches_around(self.statement.loop, self.top):
             write, env = write_arm(write, copier.value(branch.cond, env, write), arm), dict(env)
         for loop in self.statement.around:
             env, write = copier.loop(loop, env, write)
@@ -137,17 +137,6 @@ class Binding:
             for variable, stands_for in reversed(term.moved):
                 env[variable] = env[stands_for]
         return write, env
-
-    def _branches(self) -> list[tuple[scf.IfOp, int]]:
-        """Branches around the nest, the outermost first, and in which arm it stands."""
-        found: list[tuple[scf.IfOp, int]] = []
-        current: Operation = self.statement.loop
-        while current.parent is not self.top:
-            parent = current.parent_op()
-            assert isinstance(parent, scf.IfOp) and current.parent is not None
-            found.append((parent, [region.block for region in parent.regions].index(current.parent)))
-            current = parent
-        return found[::-1]
 
     def _write_row(self, copier: Copier, env: Environment, write: OpWriter, row: _Row) -> None:
         columns = self.square.columns
@@ -164,12 +153,13 @@ class Binding:
                 chosen.setdefault((term.key, columns.chosen[term.key][term.leaf]), []).append(term)
                 continue
             column = -1 if not term.leaf else columns.own[term.leaf] if term.key else own + columns.shared[term.leaf]
-            _add(sums, column, _coefficient(term, copier, env, write), write, negative=term.negative != bool(term.leaf))
+            value = row_coefficient(term, copier, env, write)
+            _add(sums, column, value, write, negative=term.negative != bool(term.leaf))
         for term in self.statement.checked:
             if term.loops:
                 by_loops.setdefault(term.loops, [])
             else:
-                _add(sums, -1, _nothing(_coefficient(term, copier, env, write), write), write, negative=False)
+                _add(sums, -1, _nothing(row_coefficient(term, copier, env, write), write), write, negative=False)
         for size in self.statement.scales.sizes:
             size = copier.value(size, env, write)
             log = write.put(rt.MathOp("log", (size,)))  # of what is not positive it is not finite
@@ -186,7 +176,7 @@ class Binding:
             index = write.put(integer(arith.AddiOp, first, write.whole(own + leaf)))
             entry: dict[int, SSAValue] = {}
             for term in terms:
-                _add(entry, 0, _coefficient(term, copier, env, write), write, negative=not term.negative)
+                _add(entry, 0, row_coefficient(term, copier, env, write), write, negative=not term.negative)
             write.before(rt.StoreOp(entry[0], row.buffer, index))
         key = write.whole(0) if columns.key is None else copier.value(columns.key, env, write)
         write.before(rt.KernelOp("design_row", (row.state, row.state, row.buffer, row.width, key)))
@@ -203,11 +193,11 @@ class Binding:
         sums: dict[int, SSAValue] = {}
         for term in terms:
             column = leaves[term.leaf] if term.leaf else -1
-            coefficient = _coefficient(term, copier, inner, inside)
+            coefficient = row_coefficient(term, copier, inner, inside)
             _add(sums, column, coefficient, inside, negative=term.negative != bool(term.leaf))
         for term in self.statement.checked:
             if term.loops == loops:
-                nothing = _nothing(_coefficient(term, copier, inner, inside), inside)
+                nothing = _nothing(row_coefficient(term, copier, inner, inside), inside)
                 _add(sums, -1, nothing, inside, negative=False)
         y = inside.put(integer(arith.SubiOp, row.width, inside.whole(1)))
         first = inside.whole(len(columns.own))
@@ -234,13 +224,25 @@ class _Row:
     places: Places
 
 
-def _module_of(op: Operation) -> ModuleOp:
+def module_of(op: Operation) -> ModuleOp:
     """The module that an op stands in."""
     current: Operation | None = op
     while current is not None and not isinstance(current, ModuleOp):
         current = current.parent_op()
     assert current is not None
     return current
+
+
+def branches_around(loop: scf.ForOp, top: Block) -> list[tuple[scf.IfOp, int]]:
+    """Branches around a nest, the outermost first, and in which arm it stands."""
+    found: list[tuple[scf.IfOp, int]] = []
+    current: Operation = loop
+    while current.parent is not top:
+        parent = current.parent_op()
+        assert isinstance(parent, scf.IfOp) and current.parent is not None
+        found.append((parent, [region.block for region in parent.regions].index(current.parent)))
+        current = parent
+    return found[::-1]
 
 
 def write_arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
@@ -257,7 +259,7 @@ def _add(sums: dict[int, SSAValue], column: int, value: SSAValue, write: OpWrite
         sums[column] = write.put(arith.NegfOp.create(operands=[value], result_types=[f64])) if negative else value
 
 
-def _coefficient(term: LinearTerm, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+def row_coefficient(term: LinearTerm, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
     """The data of a term."""
     found = copier.product(term.data, env, write)
     found = write.number(1.0) if found is None else found
@@ -271,7 +273,8 @@ def _nothing(value: SSAValue, write: OpWriter) -> SSAValue:
     return write.real(arith.MulfOp, write.real(arith.MulfOp, value, write.number(_ROOM)), write.number(0.0))
 
 
-def _trips(loop: scf.ForOp, copier: Copier, write: OpWriter) -> SSAValue:
+def trips(loop: scf.ForOp, copier: Copier, write: OpWriter, env: Environment | None = None) -> SSAValue:
     """How often a loop runs."""
-    lower, upper = copier.value(loop.lb, {}, write), copier.value(loop.ub, {}, write)
+    env = {} if env is None else env
+    lower, upper = copier.value(loop.lb, env, write), copier.value(loop.ub, env, write)
     return write.put(integer(arith.MaxSIOp, write.put(integer(arith.SubiOp, upper, lower)), write.whole(0)))

@@ -29,7 +29,7 @@ from ulam.passes.loops.linear_rows import (
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.rewriting import applied_to, replace_uses
 
-_LARGEST_SQUARES = 1e140
+LARGEST_SQUARES = 1e140
 """The sum of the squares of all coefficients is less, or rows go as they are; linear_design.c has its root."""
 _LARGEST_SCALE = 1e70
 _REALS = rt.BufferType(f64)
@@ -191,7 +191,7 @@ class _StraightEvaluation:
             for value in mine:
                 sum_ = _plus(sum_, inside.real(arith.MulfOp, value, value), inside)
             total = carry(inside, sum_)
-        return write.both([self.reduced.used, write.compare("olt", total, _LARGEST_SQUARES)])
+        return write.both([self.reduced.used, write.compare("olt", total, LARGEST_SQUARES)])
 
     def write(self, write: OpWriter, sums: _Sums) -> None:
         """Adds up what rows do."""
@@ -282,7 +282,7 @@ class _KernelEvaluation:
         arguments = (reduced.shared, reduced.own, shared, mine, *sizes, self._sums, *halves)
         write.before(rt.KernelOp("reduced_squares", arguments, location=self.square.steps[0][0].location))
         squares = write.put(rt.LoadOp(self._sums, write.whole(1)))
-        return write.both([reduced.used, write.compare("olt", squares, _LARGEST_SQUARES)])
+        return write.both([reduced.used, write.compare("olt", squares, LARGEST_SQUARES)])
 
     def write(self, write: OpWriter, sums: _Sums) -> None:
         """Adds up what rows do."""

@@ -16,23 +16,23 @@ Idea: sufficient statistics of a normal linear model, by QR and not by cross pro
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import field, replace
+from dataclasses import replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import known_constant, may_reassociate, predicate_of
+from ulam.dialects.scalar_ops import may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.affine_rows import LinearTerm, MeansAhead, Nest, target_additions
+from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.hoist_data import hoist_data
+from ulam.passes.loops.linear_flags import Flags
 from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums
 from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.loops.sum_chains import chain_of
@@ -132,7 +132,7 @@ def _squares(
             return columns
         found.squares.append(Square(steps, terms, columns, into))
     known = {_identity(term) for square in found.squares for term in square.terms}
-    flags = _Flags(nest, scales, known, sums=found.sums)
+    flags = Flags(nest, scales, known, sums=found.sums)
     if not flags.are_kept(loop) or not all(flags.of_fill(fill).are_kept(filler) for filler, fill in nest.fills.items()):
         return "its rows check more than whether they are finite"
     found.fills, found.checked = list(nest.fills), list(flags.checked)
@@ -320,77 +320,3 @@ def _other_effect(loop: scf.ForOp) -> str | None:
 def _identity(term: LinearTerm) -> LinearTerm:
     """What a term is but for its sign."""
     return replace(term, negative=False)
-
-
-@record
-class _Flags:
-    """Whether flags that loops carry stay 0 where all terms are finite, and far from the largest number."""
-
-    nest: Nest
-    scales: RowScales | None
-    known: set[LinearTerm]
-    checked: dict[LinearTerm, None] = field(default_factory=dict[LinearTerm, None])
-    """Other terms of the same coefficients that have to be so, as of means whose rows have weights."""
-    moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
-    """As that of terms: of rows of a nest that stand for those of another one."""
-    sums: Collection[int] = ()
-    """Results of the nest that are sums."""
-
-    def of_fill(self, fill: MeansAhead) -> _Flags:
-        """The same of a nest ahead."""
-        return _Flags(fill.nest, None, self.known, self.checked, fill.moved)
-
-    def are_kept(self, loop: scf.ForOp) -> bool:
-        """Whether all that a loop gives are such flags, or sums of the nest."""
-        results = zip(loop.iter_args, loop.body.block.args[1:], terminator(loop.body.block).operands, strict=True)
-        is_nest = loop is self.nest.outer
-        return all(
-            (is_nest and n in self.sums) or (known_constant(start) == 0 and self._is_kept(end, argument))
-            for n, (start, argument, end) in enumerate(results)
-        )
-
-    def _is_kept(self, value: SSAValue, carried: SSAValue) -> bool:
-        if value is carried or known_constant(value) == 0:
-            return True
-        op = value.owner
-        if isinstance(op, arith.OrIOp):
-            return self._is_kept(op.lhs, carried) and self._is_kept(op.rhs, carried)
-        if isinstance(op, arith.ExtUIOp):
-            negation = op.input.owner
-            return (
-                isinstance(negation, arith.XOrIOp) and known_constant(negation.rhs) == 1 and self._holds(negation.lhs)
-            )
-        return isinstance(op, scf.ForOp) and is_inside(value, self.nest.outer) and self.are_kept(op)
-
-    def _holds(self, condition: SSAValue) -> bool:
-        """Whether a condition is true in all rows."""
-        op = condition.owner
-        if isinstance(op, arith.AndIOp):
-            return self._holds(op.lhs) and self._holds(op.rhs)
-        if isinstance(op, arith.CmpiOp):
-            flags = op.lhs.owner
-            if known_constant(op.rhs) != 0 or predicate_of(op) != "eq" or not is_inside(op.lhs, self.nest.outer):
-                return False
-            return isinstance(flags, scf.ForOp) and self.are_kept(flags)
-        if not isinstance(op, arith.CmpfOp):
-            return known_constant(condition) == 1
-        limit, predicate = known_constant(op.rhs), predicate_of(op)
-        is_above = limit == 0 and predicate in ("ogt", "oge")
-        if is_above and self.scales is not None and self.scales.is_positive(op.lhs):
-            return True
-        beyond = (limit == _INFINITE and predicate in ("olt", "ole")) or (
-            limit == -_INFINITE and predicate in ("ogt", "oge")
-        )
-        return (beyond or (predicate == "ord" and op.lhs is op.rhs)) and self._is_finite(op.lhs)
-
-    def _is_finite(self, value: SSAValue) -> bool:
-        terms = self.nest.terms(value)
-        if terms is None:
-            return False
-        terms = [replace(term, negative=False, moved=(*term.moved, *self.moved)) for term in terms]
-        others = [term for term in terms if term not in self.known]
-        coefficients = {(term.leaf, term.key, term.loops) for term in self.known}
-        if any(term.leaf and (term.leaf, term.key, term.loops) not in coefficients for term in others):
-            return False
-        self.checked.update(dict.fromkeys(others))
-        return True

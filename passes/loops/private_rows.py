@@ -56,7 +56,7 @@ def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
         fusion = _FusionOfRows(bound)
         for block in function.body.blocks:
             fusion.visit(block)
-        taken = [op for op in shared if _take_inside(op, bound)]
+        taken = [op for op in shared if take_inside(op, bound)]
         changed = changed or fusion.changed or bool(taken)
         if not taken:
             break
@@ -156,7 +156,7 @@ def _is_read_in_order(memory: Root, first: CountedLoop, second: CountedLoop) -> 
     return reads and all(meet_in_order(one, other, True) for one in ones for other in others)
 
 
-def _take_inside(alloc: Operation, bound: dict[int, SSAValue]) -> bool:
+def take_inside(alloc: Operation, bound: dict[int, SSAValue]) -> bool:
     """Gives each iteration of the loop memory of its own for what it accesses; whether that may be."""
     uses = MemoryUses.of(alloc)
     if uses is None or len(uses.loops) != 1 or not isinstance(alloc, rt.AllocOp):

@@ -13,9 +13,9 @@
 
 #include "dense.h"
 #include "reduced_rows.h"
+#include "reflections.h"
 
 enum {
-  BLOCK = 64, /* rows that are reflected at a time */
   SPARSE_KEYS = 16, /* so many times as many keys as rows are too many */
   FEW_KEYS = 1 << 12,
   MOST_CHOSEN = 1 << 12 /* shared coefficients that a key chooses */
@@ -24,8 +24,7 @@ enum {
 /* Why a design is not used; passes/loops/linear_binding.py has the words. */
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4, CANCELS = 5 };
 
-/* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
-static const double LESS_WORK = 1.25, LARGEST = 1e70, SMALLEST = 1e-70, FULL_RANK = 1e-11,
+static const double LESS_WORK = 1.25, FULL_RANK = 1e-11,
                     DEPENDENT = 1e-13, MUCH = 100, TOO_MUCH = 1e5;
 
 typedef struct __attribute__((may_alias)) {
@@ -43,12 +42,6 @@ typedef struct __attribute__((may_alias)) {
 } design;
 
 _Static_assert(sizeof(design) <= 24 * sizeof(int64_t), "as library/kernels.py has it");
-
-static double *zeros(ulam_context *ctx, int64_t count) {
-  double *found = ulam_doubles(ctx, count);
-  memset(found, 0, (size_t)count * sizeof *found);
-  return found;
-}
 
 /* Before any row: known[0] is the number of rows, known[1] whether a key has too many values; then the least value of
  * each key, and how many there are from it on. The last of n is that of this key. */
@@ -102,43 +95,6 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
   memcpy(state, &d, sizeof d);
 }
 
-ULAM_CLONES static double along(const double *restrict a, const double *restrict b) {
-  double sums[LANES] = {0};
-  for (int i = 0; i < BLOCK; i += LANES)
-    for (int k = 0; k < LANES; ++k) sums[k] += a[i + k] * b[i + k];
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
-}
-
-ULAM_CLONES static void subtract(double factor, const double *restrict a, double *restrict b) {
-  for (int i = 0; i < BLOCK; ++i) b[i] -= factor * a[i];
-}
-
-/* total + by, in two numbers. */
-static inline void increase(double *total, double *rounded, double by) {
-  double sum = *total + by, kept = sum - *total;
-  *rounded += (*total - (sum - kept)) + (by - kept);
-  *total = sum;
-}
-
-/* Householder reflections of [triangle; shared columns of the block]. Rows of the triangle then change their sign, so that
- * what a block adds to them is as small as its rows are: its rounding errors are, too, and those of the sums are kept. */
-static void reflect_block(design *d) {
-  int64_t n = d->shared + 1;
-  double *block = d->block + d->own * BLOCK;
-  for (int64_t j = 0; j < n; ++j) {
-    double *column = block + j * BLOCK, *row = d->triangle + j * n, *rounded = d->rounded + j * n;
-    double norm2 = along(column, column);
-    if (!(norm2 > 0)) continue;
-    double norm = sqrt(row[j] * row[j] + norm2), pivot = row[j] + norm, more = norm2 / pivot;
-    for (int64_t c = j + 1; c < n; ++c) {
-      double *other = block + c * BLOCK, product = along(column, other), factor = (row[c] + product / pivot) / norm;
-      increase(row + c, rounded + c, (product - more * row[c]) / norm);
-      subtract(factor, column, other);
-    }
-    increase(row + j, rounded + j, more);
-  }
-}
-
 /* Makes room for a key; whether that is possible. */
 static int has_group(ulam_context *ctx, design *d, int64_t key) {
   if (d->span == 0) d->low = key;
@@ -182,16 +138,6 @@ static void leave_rest(design *d) {
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
 }
 
-/* Whether all numbers of a column have a size that squares have room for. */
-ULAM_CLONES static int is_moderate(const double *column) {
-  int64_t wrong = 0;
-  for (int i = 0; i < BLOCK; ++i) {
-    double size = fabs(column[i]);
-    wrong |= !(size < LARGEST) | ((size > 0) & (size < SMALLEST));
-  }
-  return wrong == 0;
-}
-
 /* Givens rotations of row i of the block into those of its group, for the group's own columns. */
 static void rotate(design *d, int64_t i) {
   int64_t n = d->columns;
@@ -218,7 +164,7 @@ static void reduce_block(ulam_context *ctx, design *d) {
     for (int64_t q = 0; q < d->columns; ++q) d->norms[q] += along(d->block + q * BLOCK, d->block + q * BLOCK);
     if (d->turn == 1) leave_rest(d);
     for (int64_t i = 0; i < d->held && d->own; ++i) rotate(d, i);
-    reflect_block(d);
+    reflect_block(d->shared + 1, d->block + d->own * BLOCK, d->triangle, d->rounded);
   }
   memset(d->block, 0, (size_t)(d->columns * BLOCK) * sizeof *d->block);
   d->held = 0;

@@ -1,0 +1,174 @@
+"""Writes the reduction of rows of which quadratic forms are added up, for `bind`."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import f64, i64
+from xdsl.ir import Block, SSAValue
+
+from ulam.dialects import rt
+from ulam.library.kernels import FORMS_SIZES, FORMS_STATE
+from ulam.library.records import record
+from ulam.passes.analysis.nesting import block_of, is_inside
+from ulam.passes.loops.affine_rows import LinearTerm
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.linear_binding import branches_around, module_of, row_coefficient, trips, write_arm
+from ulam.passes.loops.linear_rows import Copier, Environment, Loops, new_loop
+from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.row_forms import RowForms, Unfit
+from ulam.passes.loops.unit_modules import take_slots
+
+_REASONS = (
+    "data that are not finite, or differ too much in size",
+    "reduced rows would not be less work",
+    "large numbers cancel each other, in each row more exactly",
+)  # in the order of row_forms.c
+_FIGURES = ("rows", "columns", "bytes")
+_REALS, _INTEGERS = rt.BufferType(f64), rt.BufferType(i64)
+_Column = tuple[tuple[SSAValue, ...], tuple[SSAValue, ...]]
+"""A number of each row: factors, and divisors."""
+
+
+@record
+class ReducedForms:
+    """What `bind` leaves: how many rows there were and are, 0 if these are not used; columns; the table, and where the
+    means are in it.
+    """
+
+    count: SSAValue
+    rows: SSAValue
+    columns: SSAValue
+    table: SSAValue
+    means: SSAValue
+
+
+def inner_loops(value: SSAValue, outer: scf.ForOp) -> list[scf.ForOp]:
+    """The loops between a loop and a value, the outermost first; none if it is not inside."""
+    found: list[scf.ForOp] = []
+    if not is_inside(value, outer):
+        return found
+    block = block_of(value)
+    current = None if block is None else block.parent_op()
+    while current is not None and current is not outer:
+        assert isinstance(current, scf.ForOp)
+        found.append(current)
+        current = current.parent_op()
+    return found[::-1]
+
+
+@record
+class FormBinding:
+    """The columns of the data that rows are made of. Raises Unfit if these cannot be computed ahead."""
+
+    found: RowForms
+    top: Block
+    slices: DataSlices
+    columns: dict[_Column, Loops] = field(default_factory=dict[_Column, Loops])
+    """Each with the loops in each iteration of which there is another one."""
+
+    def __post_init__(self) -> None:
+        for value, terms in self.found.linear.items():
+            for term in terms:
+                if term.moved:
+                    raise Unfit("what it reads is filled by the number of the row")
+                if self.is_of_rows(term):
+                    loops = self.loops_of((*term.data, *term.divisors), value, term)
+                    if not all(self.slices.is_data(bound) for loop in loops for bound in (loop.lb, loop.ub)):
+                        raise Unfit("how many numbers a row has depends on parameters")
+                    self.columns[term.data, term.divisors] = loops
+        if not self.columns:
+            raise Unfit("its rows have no data")
+
+    def summary(self) -> str:
+        """How many columns there are, for remarks."""
+        looped = sum(bool(loops) for loops in self.columns.values())
+        return f"{len(self.columns) - looped} columns, and {looped} of loops"
+
+    def is_of_rows(self, term: LinearTerm) -> bool:
+        """Whether the data of a term are other ones in each row."""
+        nest = self.found.nest
+        return not all(nest.is_shared(value) for value in (*term.data, *term.divisors))
+
+    def loops_of(self, values: tuple[SSAValue, ...], user: SSAValue, term: LinearTerm) -> Loops:
+        """The loops inside of a row that values depend on, which stand for a term of `user`."""
+        variables = frozenset[SSAValue]()
+        for value in values:
+            facts = self.found.nest.facts(value)
+            assert facts is not None
+            variables |= facts.variables
+        loops = (*inner_loops(user, self.found.loop), *term.loops)
+        return tuple(loop for loop in loops if loop.body.block.args[0] in variables)
+
+    def coefficient(self, term: LinearTerm, copier: Copier, env: Environment, write: OpWriter) -> SSAValue | None:
+        """The data of a term; None if there are none."""
+        return row_coefficient(term, copier, env, write) if term.data or term.divisors else None
+
+    def place(self, value: SSAValue, term: LinearTerm, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+        """The column of a term."""
+        column = (term.data, term.divisors)
+        return self._place(column, copier, env, write)
+
+    def _place(self, column: _Column, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+        at = write.whole(0)
+        for loop, trip in zip(self.columns[column], self._trips[column], strict=True):
+            lower = copier.value(loop.lb, env, write)
+            inner = write.put(integer(arith.SubiOp, env[loop.body.block.args[0]], lower))
+            at = write.put(integer(arith.AddiOp, write.put(integer(arith.MuliOp, at, trip)), inner))
+        return write.put(integer(arith.AddiOp, at, self._starts[column]))
+
+    def write(self, write: OpWriter) -> ReducedForms:
+        """Writes what evaluations then find: of data alone, `hoist-data` moves it."""
+        loop = self.found.loop
+        copier = Copier(lambda value: block_of(value) is self.top)
+        self._trips: dict[_Column, list[SSAValue]] = {}
+        self._starts: dict[_Column, SSAValue] = {}
+        count = write.whole(1)
+        for column, loops in self.columns.items():
+            self._starts[column] = count
+            self._trips[column] = [trips(inner, copier, write) for inner in loops]
+            size = write.whole(1)
+            for trip in self._trips[column]:
+                size = write.put(integer(arith.MuliOp, size, trip))
+            count = write.put(integer(arith.AddiOp, count, size))
+        known = write.put(rt.AllocOp(write.whole(1), _INTEGERS, zero=True))
+        arm, env = self._arm(copier, write)
+        arm.before(rt.StoreOp(trips(loop, copier, arm, env), known, arm.whole(0)))
+        rows = write.put(rt.LoadOp(known, write.whole(0)))
+        state = write.put(rt.AllocOp(write.whole(FORMS_STATE), _INTEGERS))
+        write.before(rt.KernelOp("forms_begin", (state, count, rows)))
+        row = write.put(rt.AllocOp(count, _REALS, zero=True))
+        write.before(rt.StoreOp(write.number(1.0), row, write.whole(0)))
+        n, turn = new_loop(write, write.whole(0), write.put(rt.LoadOp(state, write.whole(0))))
+        again = write_arm(turn, turn.compare_integers("slt", n, turn.put(rt.LoadOp(state, turn.whole(0)))))
+        inside, env = self._arm(copier, again)
+        env, inside = copier.loop(loop, env, inside)
+        for column in self.columns:
+            self._write_column(column, copier, env, inside, row)
+        inside.before(rt.KernelOp("forms_row", (state, state, row, count)))
+        again.before(rt.KernelOp("forms_turn", (state, state)))
+        sizes = write.put(rt.AllocOp(write.whole(FORMS_SIZES), _INTEGERS))
+        write.before(rt.KernelOp("forms_sizes", (state, sizes)))
+        outcome, left, size, *figures = (write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(FORMS_SIZES))
+        slot = take_slots(module_of(loop), 1 + len(_FIGURES))
+        write.before(rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=loop.location))
+        table = write.put(rt.AllocOp(size, _REALS))
+        write.before(rt.KernelOp("forms_table", (state, table, size)))
+        means = write.put(integer(arith.MuliOp, count, count))
+        return ReducedForms(rows, left, count, table, means)
+
+    def _arm(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
+        """The branches around the loop; a writer inside, and what is known there."""
+        env: Environment = {}
+        for branch, arm in branches_around(self.found.loop, self.top):
+            write, env = write_arm(write, copier.value(branch.cond, env, write), arm), dict(env)
+        return write, env
+
+    def _write_column(self, column: _Column, copier: Copier, env: Environment, write: OpWriter, row: SSAValue) -> None:
+        known, inside = dict(env), write
+        for loop in self.columns[column]:
+            known, inside = copier.loop(loop, known, inside)
+        data, divisors = column
+        value = row_coefficient(LinearTerm(data=data, divisors=divisors), copier, known, inside)
+        inside.before(rt.StoreOp(value, row, self._place(column, copier, known, inside)))

@@ -1,0 +1,93 @@
+"""Checks of rows that are linear in coefficients: whether they hold where all coefficients are finite.
+
+for n, flag = 0: ... yield flag | !(mu < inf)          check flag == 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import field, replace
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import SSAValue
+
+from ulam.dialects.scalar_ops import known_constant, predicate_of
+from ulam.library.records import record
+from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.affine_rows import LinearTerm, MeansAhead, Nest
+from ulam.passes.loops.row_scales import RowScales
+
+_INFINITE = float("inf")
+
+
+@record
+class Flags:
+    """Whether flags that loops carry stay 0 where all terms are finite, and far from the largest number."""
+
+    nest: Nest
+    scales: RowScales | None
+    known: set[LinearTerm]
+    checked: dict[LinearTerm, None] = field(default_factory=dict[LinearTerm, None])
+    """Other terms of the same coefficients that have to be so, as of means whose rows have weights."""
+    moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
+    """As that of terms: of rows of a nest that stand for those of another one."""
+    sums: Collection[int] = ()
+    """Results of the nest that are sums."""
+
+    def of_fill(self, fill: MeansAhead) -> Flags:
+        """The same of a nest ahead."""
+        return Flags(fill.nest, None, self.known, self.checked, fill.moved)
+
+    def are_kept(self, loop: scf.ForOp) -> bool:
+        """Whether all that a loop gives are such flags, or sums of the nest."""
+        results = zip(loop.iter_args, loop.body.block.args[1:], terminator(loop.body.block).operands, strict=True)
+        is_nest = loop is self.nest.outer
+        return all(
+            (is_nest and n in self.sums) or (known_constant(start) == 0 and self._is_kept(end, argument))
+            for n, (start, argument, end) in enumerate(results)
+        )
+
+    def _is_kept(self, value: SSAValue, carried: SSAValue) -> bool:
+        if value is carried or known_constant(value) == 0:
+            return True
+        op = value.owner
+        if isinstance(op, arith.OrIOp):
+            return self._is_kept(op.lhs, carried) and self._is_kept(op.rhs, carried)
+        if isinstance(op, arith.ExtUIOp):
+            negation = op.input.owner
+            return isinstance(negation, arith.XOrIOp) and known_constant(negation.rhs) == 1 and self.holds(negation.lhs)
+        return isinstance(op, scf.ForOp) and is_inside(value, self.nest.outer) and self.are_kept(op)
+
+    def holds(self, condition: SSAValue) -> bool:
+        """Whether a condition is true in all rows."""
+        op = condition.owner
+        if isinstance(op, arith.AndIOp):
+            return self.holds(op.lhs) and self.holds(op.rhs)
+        if isinstance(op, arith.CmpiOp):
+            flags = op.lhs.owner
+            if known_constant(op.rhs) != 0 or predicate_of(op) != "eq" or not is_inside(op.lhs, self.nest.outer):
+                return False
+            return isinstance(flags, scf.ForOp) and self.are_kept(flags)
+        if not isinstance(op, arith.CmpfOp):
+            return known_constant(condition) == 1
+        limit, predicate = known_constant(op.rhs), predicate_of(op)
+        is_above = limit == 0 and predicate in ("ogt", "oge")
+        if is_above and self.scales is not None and self.scales.is_positive(op.lhs):
+            return True
+        beyond = (limit == _INFINITE and predicate in ("olt", "ole")) or (
+            limit == -_INFINITE and predicate in ("ogt", "oge")
+        )
+        return (beyond or (predicate == "ord" and op.lhs is op.rhs)) and self.is_finite(op.lhs)
+
+    def is_finite(self, value: SSAValue) -> bool:
+        """Whether a value of a row is finite."""
+        terms = self.nest.terms(value)
+        if terms is None:
+            return False
+        terms = [replace(term, negative=False, moved=(*term.moved, *self.moved)) for term in terms]
+        others = [term for term in terms if term not in self.known]
+        coefficients = {(term.leaf, term.key, term.loops) for term in self.known}
+        if any(term.leaf and (term.leaf, term.key, term.loops) not in coefficients for term in others):
+            return False
+        self.checked.update(dict.fromkeys(others))
+        return True

@@ -1,0 +1,83 @@
+// RUN: stan-opt -p form-layouts,verify-dominance --split-input-file %s | filecheck %s
+
+// A branch has the reduced rows, of as many as there are columns, or the loop. What all rows share is computed once.
+// CHECK-LABEL: @evaluate
+// CHECK:      rt.math log
+// CHECK:      scf.for
+// CHECK:      arith.subf {{%.*}}, {{%.*}} : f64
+// CHECK:      arith.select
+// CHECK:      rt.kernel mdivide_left_tri_low
+// CHECK:      ad.target_add
+// CHECK:      arith.select
+// CHECK:      ad.target_add
+// CHECK:      } else {
+// CHECK:      scf.for {{%.*}} = {{%.*}} to %n step
+// CHECK:      func.func @bind
+// CHECK:      rt.kernel forms_begin
+// CHECK:      rt.kernel forms_row
+// CHECK:      rt.kernel forms_turn
+// CHECK:      rt.layout "reduced rows" slot 3 outcome {{.*}} figures ["rows", "columns", "bytes"]
+// CHECK:      rt.kernel forms_table
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>, %L : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %s = rt.load %theta[%i0] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %b = rt.alloc %k : !rt.buf<f64>
+      scf.for %j = %i0 to %k step %i1 : i64 {
+        %m = rt.load %theta[%j] : f64
+        %start = arith.muli %i, %k : i64
+        %at = arith.addi %start, %j : i64
+        %v = rt.load %y[%at] : f64
+        %r = arith.subf %v, %m : f64
+        rt.store %r, %b[%j] : f64
+      }
+      %z = rt.alloc %k : !rt.buf<f64>
+      rt.kernel mdivide_left_tri_low(%L, %b, %k, %i1, %z) : (!rt.buf<f64>, !rt.buf<f64>, i64, i64, !rt.buf<f64>) -> ()
+      %q = scf.for %j = %i0 to %k step %i1 iter_args(%sum = %zero) -> (f64) : i64 {
+        %e = rt.load %z[%j] : f64
+        %e2 = arith.mulf %e, %e : f64
+        %next = arith.addf %sum, %e2 : f64
+        scf.yield %next : f64
+      }
+      ad.target_add %q
+      %log = rt.math log(%s) : (f64) -> f64
+      ad.target_add %log
+    }
+    func.return %zero : f64
+  }
+}
+
+// -----
+
+// Neither a linear nor a quadratic form of the data of a row.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:   scf.if
+// CHECK-NOT:   rt.layout
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %s = rt.load %theta[%i0] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %u = rt.load %x[%i] : f64
+      %v = rt.load %y[%i] : f64
+      %r = arith.subf %v, %s : f64
+      %e = rt.math exp(%u) : (f64) -> f64
+      %q = arith.mulf %r, %r : f64
+      %w = arith.mulf %q, %r : f64
+      %p = arith.mulf %w, %e : f64
+      ad.target_add %p
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}
