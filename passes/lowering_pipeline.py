@@ -54,10 +54,12 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     """While statements have loops of their own."""
     then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
     return (
+        'if-changed{passes="equal-sizes" then="cse"}',
         # Behind what takes unchanged numbers out of branches.
         'if-changed{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,hoist-data"}',
         # While factors are apart from what they solve.
         *(('if-changed{passes="form-layouts{early=true}" then="fold,cse,dce"}',) if layouts else ()),
+        'if-changed{passes="interchange-loops" then="fold,cse,licm,dce"}',
         'if-changed{passes="normal-terms{function=evaluate}" then="dce"}',
         "powers-to-exponentials{function=evaluate}",
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',

@@ -97,6 +97,8 @@ PASSES: dict[str, str] = {
     "shared-divisors": "ulam.passes.loops.shared_divisors:SharedDivisors",
     "counted-sums": "ulam.passes.loops.counted_sums:CountedSums",
     "overwritten-memory": "ulam.passes.loops.overwritten_memory:OverwrittenMemory",
+    "interchange-loops": "ulam.passes.loops.interchange_loops:InterchangeLoops",
+    "equal-sizes": "ulam.passes.loops.equal_sizes:EqualSizes",
     "carried-data": "ulam.passes.loops.carried_data:CarriedData",
     "elements-at-reads": "ulam.passes.loops.elements_at_reads:ElementsAtReads",
     "loops-from-zero": "ulam.passes.loops.loops_from_zero:LoopsFromZero",
