@@ -265,6 +265,10 @@ _FORMS: dict[str, Kernel] = {
     "forms_row": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:f64[n] n:i64"),
     "forms_turn": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}]"),
     "forms_sizes": Kernel(f"in:i64[{FORMS_STATE}] out:i64[{FORMS_SIZES}]"),
+    # the factor of a symmetric positive definite matrix and 1; NaN and 0 if it is none
+    "factor_if_positive": Kernel("in:f64[n*n] n:i64 out:f64[n*n] out:i64[1]"),
+    # L, B by rows: L^-1 B by rows, where L is a lower triangle; how often its columns were added to the first one
+    "solve_columns": Kernel("in:f64[n*n] in:f64[n*m] n:i64 m:i64 out:f64[n*m] out:f64[m]"),
     "forms_table": Kernel(f"in:i64[{FORMS_STATE}] out:f64[n] n:i64"),
 }
 

@@ -63,6 +63,8 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "cancel-inverses": _any("sqrt"),
     "log-sums-to-products": (*_any("log log_sum_exp"), *_any("exp log_sum_exp")),
     "linear-layouts": (*_any("loop:ad.target_add loop:arith.addf"), *_any("square loop:arith.mulf")),
+    "scaled-factors": _any("rt.kernel"),
+    "solved-columns": _any("rt.kernel"),
     "form-layouts": (*_any("loop:ad.target_add"), *_any("loop:arith.mulf")),
     "sparse-designs": (*_any("loop:scf.for"), *_any("loop:arith.mulf")),
     "count-profile-entries": _any("ad.profile_begin"),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _CONTEXT = Context()
 REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
+SOLVED_COLUMNS = 'if-changed{passes="solved-columns" then="fold,cse,dce"}'
+"""Lets solutions of equations be linear in data for layouts, twice as these."""
 LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,dce"}}'
 """Gives sums of squares layouts of their data, twice: while statements have loops of their own, and when rows stand in
 one loop.
@@ -58,13 +60,14 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         # Behind what takes unchanged numbers out of branches.
         'if-changed{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,hoist-data"}',
         # While factors are apart from what they solve.
+        *(('if-changed{passes="scaled-factors" then="fold,cse,dce"}',) if layouts else ()),
         *(('if-changed{passes="form-layouts{early=true}" then="fold,cse,dce"}',) if layouts else ()),
         'if-changed{passes="interchange-loops" then="fold,cse,licm,dce"}',
         'if-changed{passes="normal-terms{function=evaluate}" then="dce"}',
         "powers-to-exponentials{function=evaluate}",
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
         'if-changed{passes="sums-to-target" then="cse,dce"}',
-        *((LINEAR_LAYOUTS.format("{early=true}"),) if layouts else ()),
+        *((SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
         'if-changed{passes="terms-at-stores,elements-at-reads,private-rows" then="fold,cse,dce"}',
         f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}',
         "dead-stores",
@@ -83,6 +86,7 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}',
         # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
         *("logs-of-transforms", "dce"),
+        *((SOLVED_COLUMNS,) if layouts else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("sparse-designs",) if layouts else ()),

@@ -46,6 +46,8 @@ PASSES: dict[str, str] = {
     "logs-of-transforms": "ulam.passes.loops.logs_of_transforms:LogsOfTransforms",
     "share-exponentials": "ulam.passes.loops.share_exponentials:ShareExponentials",
     "linear-layouts": "ulam.passes.loops.linear_layouts:LinearLayouts",
+    "scaled-factors": "ulam.passes.loops.scaled_factors:ScaledFactors",
+    "solved-columns": "ulam.passes.loops.solved_columns:SolvedColumns",
     "form-layouts": "ulam.passes.loops.form_layouts:FormLayouts",
     "sparse-designs": "ulam.passes.loops.sparse_designs:SparseDesigns",
     "distribute-loops": "ulam.passes.loops.distribute_loops:DistributeLoops",

@@ -25,6 +25,7 @@ from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, root, viewed, writte
 from ulam.passes.loops.filled_buffers import (
     covers,
     fills_alone,
+    fills_before,
     is_behind,
     loops_around,
     only_loaded_and_written,
@@ -81,6 +82,8 @@ class Nest:
     slices: DataSlices
     fills: dict[scf.ForOp, MeansAhead] = field(default_factory=dict[scf.ForOp, "MeansAhead"])
     """Nests ahead of this one whose only purpose is to fill buffers that it reads."""
+    stays: bool = False
+    """Whether these nests stay where they are: others may read what they fill, too."""
     _facts: dict[SSAValue, _Facts | None] = field(default_factory=dict[SSAValue, "_Facts | None"])
     _terms: dict[SSAValue, Terms | None] = field(default_factory=dict[SSAValue, "Terms | None"])
     _fillers: dict[tuple[SSAValue, ...], Nest] = field(default_factory=dict[tuple[SSAValue, ...], "Nest"])
@@ -295,7 +298,8 @@ class Nest:
         reader = loops_around(load, self.outer.parent if ahead else alloc.parent)
         if not around or not reader or (not added and len(around) != 1):
             return None
-        if ahead and (reader[0] is not self.outer or not fills_alone(around[0], reader[0])):
+        fills = fills_before if self.stays else fills_alone
+        if ahead and (reader[0] is not self.outer or not fills(around[0], reader[0])):
             return None
         if not ahead and not is_behind(reader[0], around[0]):
             return None
@@ -308,7 +312,7 @@ class Nest:
         value = writer.operands[2] if added else writer.operands[0]
         outer, rows = (around[0], moved[:1]) if ahead else (self.outer, (*self.rows, variable))
         if rows not in self._fillers:
-            self._fillers[rows] = Nest(outer, rows, self.slices, _fillers=self._fillers)
+            self._fillers[rows] = Nest(outer, rows, self.slices, stays=self.stays, _fillers=self._fillers)
         inside = self._fillers[rows]
         if not all(inside._has_fixed_bounds(loop) for loop in around[:-1]):
             return None

@@ -12,7 +12,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import ancestor_in
-from ulam.passes.loops.effects import PURE, UNKNOWN, root, viewed, written_roots_within
+from ulam.passes.loops.effects import PURE, UNKNOWN, Root, kernel_buffers, root, viewed, written_roots_within
 
 
 def loops_around(op: Operation, block: Block | None) -> list[scf.ForOp]:
@@ -67,7 +67,7 @@ def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
         return False
     if filler.results and (reader is not ancestor or tests_of(filler) is None):
         return False
-    read: set[object] = set()
+    read: set[Root] = set()
     for op in ops_within(filler):
         if isinstance(op, rt.LoadOp):
             read.add(root(op.buffer))
@@ -80,13 +80,37 @@ def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
                 return False
         elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
             return False
+    return not _is_changed(read, filler, ancestor)
+
+
+def fills_before(filler: scf.ForOp, reader: scf.ForOp) -> bool:
+    """Whether what a nest stores would be the same if another one, behind it in its block, computed it."""
+    return is_behind(reader, filler) and not is_changed(filler, reader)
+
+
+def is_changed(filler: scf.ForOp, reader: Operation) -> bool:
+    """Whether what stands between a nest and an op behind it writes to memory that the nest reads."""
+    read: set[Root] = {root(op.buffer) for op in ops_within(filler) if isinstance(op, rt.LoadOp)}
+    return _is_changed(read, filler, reader)
+
+
+def _is_changed(read: set[Root], filler: scf.ForOp, reader: Operation) -> bool:
+    """Whether what stands between two ops writes to memory that is read."""
     between = filler.next_op
-    while between is not None and between is not ancestor:
-        written = written_roots_within(between)
+    while between is not None and between is not reader:
+        written = written_roots_within(between) - _read_by_kernel(between)
         if UNKNOWN in written or UNKNOWN in read or not written.isdisjoint(read):
-            return False
+            return True
         between = between.next_op
-    return True
+    return False
+
+
+def _read_by_kernel(op: Operation) -> set[Root]:
+    """Memory that an op reads alone, if it is a kernel."""
+    if not isinstance(op, rt.KernelOp):
+        return set()
+    reads, writes = kernel_buffers(op)
+    return {root(buffer) for buffer in reads} - {root(buffer) for buffer in writes}
 
 
 def tests_of(loop: scf.ForOp) -> list[Operation] | None:
