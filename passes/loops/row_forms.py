@@ -115,14 +115,11 @@ class _Analysis:
         found, loop = self.found, self.found.loop
         for op in ops_within(loop):
             self.written |= _written_outside(op, loop)
-        degrees = []
-        for op in ops_within(loop):
-            self._allow(op)
-            if isinstance(op, ad.TargetAddOp):
-                degrees.append(self.of(op.value))
+        degrees = [self.of(op.value) for op in ops_within(loop) if isinstance(op, ad.TargetAddOp)]
         if max(degrees, default=0) != 2:
             raise Unfit("it adds up no quadratic form of the rows' data" if max(degrees, default=0) < 2 else _NO_FORM)
         for op in ops_within(loop):
+            self._allow(op)
             self._find_missing(op)
         flags = _RowFlags(found.nest, None, set(), analysis=self)
         if not flags.are_kept(loop):
