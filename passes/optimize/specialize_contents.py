@@ -5,6 +5,7 @@
     normal(mu, c)   normal(mu, 2.5)                   the same, of densities that are written for one element
     X * (b .* 0)    rep_vector(sum(b * 0), rows(X))   all elements of the second factor are 0, those of X are finite
     Z * b           rep_vector(sum(b * 0), rows(Z))   all elements of Z are 0
+    X * b           X[, 2:3] * b[2:3] + sum(b[1:1] * 0)   all elements of the first column of X are 0, not of others
 
 Only where nothing could throw: sizes are known to agree, indices to be in range. A scalar takes the place of a
 container only if another operand has its size. Whatever a value is multiplied by, NaN and infinities travel:
@@ -39,6 +40,7 @@ _ELEMENTWISE: dict[type[Operation], Any] = {_BINARY[".*"]: _MUL, _BINARY["./"]: 
 """Operators of containers of one size → the one that takes a scalar on the right."""
 _NEG = stan.UNARY_OPERATORS["-"]
 _LINEAR = (stan.VECTOR, stan.ROW_VECTOR, stan.MATRIX)
+_MOST_PLACES = 2
 _RETOLD = ("transformed_parameters", "model")
 """Blocks whose errors the program as written tells."""
 
@@ -192,6 +194,7 @@ class ContentsFolding:
         factor = vector
         if not bool((elements == 0).all()):
             if not self._is_times_zero(vector):
+                self._leave_columns(op, (elements == 0).all(axis=0))
                 return
             if not bool(np.isfinite(elements).all()):
                 self._tell(op, "the vector is something times 0, but not all elements of the matrix are finite")
@@ -202,6 +205,33 @@ class ContentsFolding:
         total = self._call("sum", stan.REAL, op, factor)
         rows = self._literal(elements.shape[0], op)
         self._replace(op, self._call("rep_vector", stan.VECTOR, op, total, rows), "all products are zeros")
+
+    def _leave_columns(self, op: Operation, is_zero: np.ndarray) -> None:
+        """`X * b` without the columns of X all elements of which are 0, if the others are in few places."""
+        ends = np.flatnonzero(np.diff(is_zero)) + 1
+        runs = list(zip((0, *ends), (*ends, len(is_zero)), strict=True))
+        used = [run for run in runs if not is_zero[run[0]]]
+        if len(used) == len(runs) or len(used) > _MOST_PLACES:
+            return
+        matrix, vector = op.operands
+        products: list[SSAValue] = []
+        zeros: list[SSAValue] = []
+        for begin, end in runs:
+            bounds = [self._literal(int(bound), op) for bound in (begin + 1, end)]
+            part = self._insert(stan.IndexOp(vector, ("between",), bounds, stan.VECTOR, location=op.location), op)
+            if is_zero[begin]:
+                zero = self._literal(0.0, op)
+                nothing = self._insert(_MUL(part, zero, stan.VECTOR, location=op.location), op)  # type: ignore[call-arg]
+                zeros.append(self._call("sum", stan.REAL, op, nothing))
+            else:
+                kinds = ("all", "between")
+                columns = stan.IndexOp(matrix, kinds, bounds, stan.MATRIX, location=op.location)
+                product = type(op)(self._insert(columns, op), part, stan.VECTOR, location=op.location)  # type: ignore[call-arg]
+                products.append(self._insert(product, op))
+        total = products[0]
+        for more in (*products[1:], *zeros):
+            total = self._insert(_ADD(total, more, stan.VECTOR, location=op.location), op)  # type: ignore[call-arg]
+        self._replace(op, total, "columns all elements of which are 0 are left out")
 
     @staticmethod
     def _is_times_zero(value: SSAValue) -> bool:

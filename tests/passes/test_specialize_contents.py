@@ -70,6 +70,19 @@ def test_as_at_level_3(choice: dict[str, int]) -> None:
     assert_equal(data(choice), [theta, 1e-3 * theta, np.zeros_like(theta)])
 
 
+@pytest.mark.parametrize("columns", [[0], [1], [2], [0, 2], [0, 1]])
+def test_columns_of_zeros_are_left_out(columns: list[int]) -> None:
+    """Infinite coefficients of them are NaN in all rows, as products with 0 are."""
+    program = "data { int N; int K; matrix[N, K] X; } parameters { vector[K] b; } model { target += sin(X * b); }"
+    X = np.arange(1.0, N * K + 1).reshape(N, K) / 7
+    X[:, columns] = 0
+    values = {"N": N, "K": K, "X": X.tolist()}
+    with collect_remarks() as remarks:
+        infinite = np.where(np.isin(np.arange(K), columns), np.inf, 0.5)
+        assert_equal(values, [np.sin(np.arange(1.0, K + 1)), infinite, np.full(K, np.nan)], program)
+    assert any("columns all elements of which are 0 are left out" in str(remark) for remark in remarks)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", choices(60))
 def test_as_at_level_3_random(choice: dict[str, int]) -> None:
