@@ -115,6 +115,10 @@ def test_densities_are_those_of_level_0(name: str) -> None:
             assert np.isfinite(first[0]) == np.isfinite(second[0])
             if np.isfinite(first[0]):
                 close(first, second)
+        if n > 3 and name == "two outcomes":
+            point, direction = generator.normal(size=(2, size)) / 10
+            products = [model.log_density_hessian_vector_product(point, direction)[1] for model in (plain, reduced)]
+            np.testing.assert_allclose(products[1], products[0], rtol=1e-9, atol=1e-9 * np.abs(products[0]).max())
 
 
 def close(first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]) -> None:

@@ -88,6 +88,12 @@ def test_densities_are_those_of_level_0(name: str) -> None:
     for n in (1, 3, 40):
         model = compare(FORMS[name], data_of(n, generator), generator)
         taken = [choice.taken for choice in model.layout_choices() if choice.layout == "reduced rows"]
+        if n > 3 and name == "factors":
+            plain = ulam.StanModel(HEAD + FORMS[name], data_of(n, np.random.default_rng(9)), opt_level=0)
+            fast = ulam.StanModel(HEAD + FORMS[name], data_of(n, np.random.default_rng(9)), opt_level=3)
+            point, direction = generator.normal(size=(2, plain.param_unc_num())) / 10
+            products = [model.log_density_hessian_vector_product(point, direction)[1] for model in (plain, fast)]
+            np.testing.assert_allclose(products[1], products[0], rtol=1e-9, atol=1e-9 * np.abs(products[0]).max())
         assert sum(taken) == (n == 40) * (1 if "multiple" in name else 2)
 
 

@@ -113,7 +113,7 @@ _FORMS: dict[str, Sequence[str]] = {
         "target += -0.5 * dot_self(y - (<vectors>)) / square(s) - N * log(s);", "for (n in 1:N) { h[n] ~ categorical_logit(beta + v * x[n]); }", "for (n in 1:N) { target += w[n] * categorical_logit_lpmf(h[n] | beta * x[n]); }",
         "profile(\"rows\") { for (n in 1:N) { <term> } }",
         "for (j in 1:J) { <carried> for (n in 1:N) { <carry> <carried_term> } }", "for (j in 1:J) { <carried> for (n in 1:N) { <carried_term> <carry> } }",
-        "<carried> for (j in 1:J) { <carry_ahead> for (n in 1:N) { <carried_term> } }", "<carried> for (n in 1:N) { <carry> <carried_term> }", "<carried> for (n in 1:N) { <carried_term> <carry> }",
+        "{ <carried> for (j in 1:J) { <carry_ahead> for (n in 1:N) { <carried_term> } } }", "{ <carried> for (n in 1:N) { <carry> <carried_term> } }", "{ <carried> for (n in 1:N) { <carried_term> <carry> } }",
         "for (n in 1:N) { <carried> for (k in 1:K) { kept += X[n, k]; times += k; <carried_term> } }",
     ),
 }  # fmt: skip
