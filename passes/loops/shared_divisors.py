@@ -3,10 +3,10 @@
     for i: ... x[i] / s ... y[i] / s ...    →    r = 1 / s      for i: ... x[i] * r ... y[i] * r ...
 
 A division takes as long as four to eight products do, and its slopes divide twice more. A quotient may differ in its
-last two bits. What an outer loop changes is left: inner ones are short, often, and no division is saved. Where the
-inverse of what is not 0 overflows (below 5.6e-309), it is the largest number instead, with no slope, so that 0 / s is
-still 0. What is compared or rounded is divided as before: a quotient of 1 stays 1 there. Before reverse mode, behind
-what looks for quotients.
+last two bits. What an outer loop changes is left, and loops in a `while`: inner ones are short, often, and no division
+is saved. Where the inverse of what is not 0 overflows (below 5.6e-309), it is the largest number instead, with no
+slope, so that 0 / s is still 0. What is compared or rounded is divided as before: a quotient of 1 stays 1 there. Before
+reverse mode, behind what looks for quotients.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class SharedDivisors(FunctionPass):
 
 
 def _outermost_loop(op: Operation) -> scf.ForOp | None:
-    """The outermost loop around `op`, with nothing but loops and branches in between; None if there is none."""
+    """The outermost loop around `op`; None if there is none, or if it stands in a loop that is not counted."""
     found = None
     parent = parent_of(op)
     while isinstance(parent, scf.ForOp | scf.IfOp):
         found = parent if isinstance(parent, scf.ForOp) else found
         parent = parent_of(parent)
-    return found
+    return found if isinstance(parent, func.FuncOp) else None
 
 
 def _is_stepped(op: arith.DivfOp) -> bool:

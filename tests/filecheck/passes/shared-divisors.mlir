@@ -51,6 +51,28 @@ func.func @rows(%a : !rt.buf<f64>, %n : i64) {
   func.return
 }
 
+// A loop in one that is not counted, as a solver's over a few states.
+// CHECK-LABEL: @in_a_while
+// CHECK: arith.divf %x, %s
+func.func @in_a_while(%a : !rt.buf<f64>, %s : f64, %n : i64) {
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %last = scf.while (%t = %i0) : (i64) -> i64 {
+    %go = arith.cmpi slt, %t, %n : i64
+    scf.condition(%go) %t : i64
+  } do {
+  ^bb0(%t : i64):
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %x = rt.load %a[%i] : f64
+      %q = arith.divf %x, %s : f64
+      ad.target_add %q
+    }
+    %next = arith.addi %t, %i1 : i64
+    scf.yield %next : i64
+  }
+  func.return
+}
+
 // What changes in the loop, a quotient that is compared or rounded, an inverse, no loop.
 // CHECK-LABEL: @others
 // CHECK: arith.divf %x, %x
