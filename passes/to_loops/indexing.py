@@ -95,8 +95,9 @@ def _selection(low: Lowering, kind: str, size: SSAValue, operands) -> Selection:
     empty = builder.cmpi("sgt", lower, upper)
     if builder.range_of(lower)[1] > INT_MAX:  # stands for a negative int then
         empty = builder.both(empty, builder.cmpi("sle", lower, builder.i64(INT_MAX)))
-    for bound, message in ((lower, kind != "to"), (upper, kind != "from")):
-        if message and not low.in_range(bound, size) and bound is not size:
+    # An upper bound that is the size is in range, or above no element; a lower one is outside of what is empty.
+    for bound, is_given, is_inside in ((lower, kind != "to", False), (upper, kind != "from", upper is size)):
+        if is_given and not is_inside and not low.in_range(bound, size):
             inside = builder.cmpi("ult", builder.sub(bound, one), size)
             low.check(builder.either(inside, empty), FATAL, OUT_OF_RANGE, bound, size)
     return Selection(None, length, builder.sub(lower, one))

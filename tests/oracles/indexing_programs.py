@@ -44,7 +44,7 @@ _FORMS: dict[str, Sequence[str]] = {
     "real": (
         "<vector s>[<index s>]", "<vector s>[<index s>]", "<row s>[<index s>]", "<matrix s t>[<index s>, <index t>]", "<vectors s t>[<index s>, <index t>]", "<vectors s t>[<index s>][<index t>]",
         "<reals s>[<index s>]", "<grid s t>[<index s>, <index t>]", "<grid s t>[<index s>][<index t>]", "<matrices s t>[<half>, <index s>, <index t>]", "<rows s t>[<index s>][<index t>]",
-        "<matrix s t>[<index s>][<index t>]", "<pair s>.1[<index s>]", "sum(<vector s>)", "sum(<vector s>[<range s>])", "sum(<matrix s t>)", "sum(<reals s>)", "dot_product(<vector s>, <vector s>)", "dot_self(<vector s>)",
+        "<matrix s t>[<index s>][<index t>]", "<pair s>.1[<index s>]", "sum(<vector s>)", "sum(<vector s>[<range s>])", "sum(<vector s>[<part s>])", "sum(<matrix s t>[<part s>, <index t>])", "sum(<matrix s t>)", "sum(<reals s>)", "dot_product(<vector s>, <vector s>)", "dot_self(<vector s>)",
         "log_sum_exp(<vector s>)", "(<row s> * <vector s>)", "(<real> + <real>)", "(<real> * <real>)", "sin(<real>)", "tanh(<real>)", "max(<vector s>)", "min(<reals s>)", "mean(<vector s>)", "sd(<vector s>)",
         "trace(<matrix s s>)", "quad_form(<matrix s s>, <vector s>)", "quad_form_sym(add_diag(tcrossprod(<matrix s s>), 1), <vector s>)", "log_determinant(add_diag(tcrossprod(<matrix s t>), 1.5))", "determinant(<matrix s s>)", "norm2(<vector s>)", "distance(<vector s>, <vector s>)",
         "trace_quad_form(<matrix s s>, <matrix s t>)", "<vector s>[<multi s>][<index t>]", "<matrix s t>[<range s>, <index t>][1]", "<vector s>[<range s>][<half>]", "variance(<reals s>)",
@@ -80,17 +80,18 @@ _FORMS: dict[str, Sequence[str]] = {
     "half": ("1", "2"),
     "multi": ("<ints s>", ":", "linspaced_int_array(<s>, 1, <s>)", "sort_indices_desc(<vector s>)", "rep_array(<index s>, <s>)", "1:<s>"),
     "range": (":", "1:<s>", "1:", ":<s>", "1 : <s> %/% 1", "min({1, <s>}):<s>"),
+    "part": ("<s>:<s>", "<s>:", "<index s>:<s>", "<index s>:", ":<index s>", "<index s>:<index s>", "<s> - 1:<s>"),
 }  # fmt: skip
 _FORMS["reals"] = [form for form in _FORMS["reals"] if not form.startswith("<vectors s t>[,")]
 _FORMS["grid"] = [form for form in _FORMS["grid"] if "to_array_2d" not in form and not form.startswith("sin")]
 _LEAVES = {
     "int": ("1", "2", "3"), "real": ("0.3", "-0.7", "p"), "vector": ("rep_vector(0.4, <s>)", "linspaced_vector(<s>, -1, 1)"), "row": ("rep_row_vector(0.4, <s>)",), "matrix": ("rep_matrix(0.2, <s>, <t>)",),
     "ints": ("rep_array(1, <s>)", "rep_array(2, <s>)"), "reals": ("rep_array(0.1, <s>)",), "vectors": ("rep_array(rep_vector(p, <t>), <s>)",), "grid": ("rep_array(0.6, <s>, <t>)",), "rows": ("rep_array(rep_row_vector(p, <t>), <s>)",),
-    "matrices": ("rep_array(rep_matrix(p, <s>, <t>), 2)",), "pair": ("(rep_vector(p, <s>), 2)",), "index": ("1", "2", "<s>"), "half": ("1", "2"), "multi": (":", "1:<s>"), "range": (":", "1:<s>"),
+    "matrices": ("rep_array(rep_matrix(p, <s>, <t>), 2)",), "pair": ("(rep_vector(p, <s>), 2)",), "index": ("1", "2", "<s>"), "half": ("1", "2"), "multi": (":", "1:<s>"), "range": (":", "1:<s>"), "part": ("<s>:", ":<s>"),
 }  # fmt: skip
 
 _STATEMENTS = (
-    "<:vector s>[<index s>] = sin(<real>);", "<:vector s>[<index s>] += <real>;", "<:vector s> = sin(<vector s>);", "<:vector s>[2:<s>] = <same>[1:<s> - 1];", "<:vector s>[1:<s> - 1] = <same>[2:];", "<:vector s>[<ints s>] = <same>;", "<:vector s>[<multi s>] = <vector s>;", "<:vector s>[<range s>] = tanh(<vector s>);",
+    "<:vector s>[<index s>] = sin(<real>);", "<:vector s>[<index s>] += <real>;", "<:vector s> = sin(<vector s>);", "<:vector s>[2:<s>] = <same>[1:<s> - 1];", "<:vector s>[1:<s> - 1] = <same>[2:];", "<:vector s>[<ints s>] = <same>;", "<:vector s>[<multi s>] = <vector s>;", "<:vector s>[<range s>] = tanh(<vector s>);", "<:vector s>[<s>:<s>] = rep_vector(<real>, 1);",
     "<:vector s>[<ints t>] = <vector t>;", "<:vector s>[{2, 1}] = <same>[1:2];", "<:vector s> = reverse(<same>);", "<:vector s>[<ints s>] = <same>[<ints s>];",
     "<:row s>[<index s>] = <real>;", "<:row s>[<multi s>] = <row s>;", "<:matrix s t>[<index s>, <index t>] = sin(<real>);", "<:matrix s t>[<index s>, <index t>] += <real>;", "<:matrix s t>[<index s>] = <row t>;", "<:matrix s t>[<index s>, ] = <row t>;", "<:matrix s t>[, <index t>] = <vector s>;", "<:matrix s t>[<index s>][<index t>] = <real>;",
     "<:matrix s t>[<multi s>, <multi t>] = <matrix s t>;", "<:matrix s t>[2:<s>, ] = <same>[1:<s> - 1, ];", "<:matrix s t>[<ints s>] = <matrix s t>;", "<:matrix s t>[<range s>, <index t>] = <vector s>;", "<:matrix s t>[<index s>, <multi t>] = <row t>;", "<:matrix s s> = <same>';", "<:matrix s t>[, {2, 1}] = <same>[, 1:2];", "<:matrix s t>[1:2, 1:2] = <same>[{2, 1}, {1, 2}];",
