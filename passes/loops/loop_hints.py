@@ -12,7 +12,7 @@ of scalar operations, for which libm's functions are faster than our own widened
 iterations of a loop that is written out within such a chain. `interleave`: a short body that only sums, bound by the
 latency of the addition unless several sums run side by side. `columns`: an inner loop of a known number of iterations
 that reads and writes element after element, where the loop around would skip: it is widened itself, not written out for
-the loop around.
+the loop around. Many such iterations that sum are `interleave`.
 Measured in docs/architecture.md, "Math functions".
 """
 
@@ -40,6 +40,8 @@ _SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.C
 FEW = 4
 """So many iterations of an inner loop are better written out than widened."""
 _SHORT = 12
+_LONG = 64
+"""From so many iterations on a sum runs side by side as if their number were not known: two rounds of four vectors."""
 _STRIP = 32
 """So many iterations of a loop around, at least, are one strip."""
 _SERIAL = rt.LoopAttr.of_kind("serial")
@@ -69,7 +71,7 @@ def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
             if _is_serial(loop) or (scatters and _scatters(loop)) or (nests and _is_few_within_serial(loop)):
                 _SERIAL.put(loop)
             elif nests and _goes_along_memory(loop):
-                _COLUMNS.put(loop)
+                (_INTERLEAVE if _is_long_sum(loop) else _COLUMNS).put(loop)
             elif _is_short_sum(loop.body.block):
                 _INTERLEAVE.put(loop)
             elif any(map(is_costly_function, loop.body.block.ops)):
@@ -123,6 +125,11 @@ def _goes_along_memory(loop: scf.ForOp) -> bool:
             return False
         is_apart = is_apart or forms.stride(form) not in (0, 1, -1)
     return is_apart
+
+
+def _is_long_sum(loop: scf.ForOp) -> bool:
+    trips = _known_trips(loop)
+    return trips is not None and trips >= _LONG and _is_short_sum(loop.body.block)
 
 
 def _known_trips(loop: scf.ForOp) -> int | None:

@@ -24,6 +24,7 @@ from ulam.dialects.scalar_ops import constant_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.library.records import record
+from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import Nest, Terms
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, kernel_buffers, root, viewed, written_roots
@@ -128,8 +129,17 @@ class _Analysis:
             if isinstance(op, rt.CheckOp) and not self.is_same(op.ok):
                 if not rt.HarmlessAttr.marks(op) or not flags.holds(op.ok):
                     raise Unfit("its rows check more than whether they are finite")
-        found.fixed = [op for op in loop.body.block.ops if self.is_fixed(op)]
+        found.fixed = self._fixed_ahead()
         return found
+
+    def _fixed_ahead(self) -> list[Operation]:
+        """The fixed ops that only need what stands ahead of the loop, or others of them."""
+        found: dict[Operation, None] = {}
+        for op in self.found.loop.body.block.ops:
+            needed = free_values_of_op(op)
+            if self.is_fixed(op) and all(v.owner in found or not is_inside(v, self.found.loop) for v in needed):
+                found[op] = None
+        return list(found)
 
     def _allow(self, op: Operation) -> None:
         """Raises where an op does something else than computing, or by the number of the row."""

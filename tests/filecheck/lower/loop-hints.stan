@@ -55,3 +55,11 @@ parameters { matrix[11, 11] A; vector[11] x; }
 model { target += -sum(square(A * x)); }
 // GRADIENT: func.func @evaluate
 // GRADIENT-COUNT-2: #rt.loop<columns>
+
+// -----
+// Many elements: as many sums side by side as where their number is not known.
+data { matrix[200, 11] A; }
+parameters { vector[11] x; }
+model { target += -sum(exp(A * x)); }
+// GRADIENT: func.func @evaluate
+// GRADIENT-COUNT-2: #rt.loop<interleave 4>
