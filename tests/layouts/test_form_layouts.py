@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import assert_same_products, outcome
 
 import ulam
 from ulam.passes.loops.form_layouts import FormLayouts
@@ -77,13 +78,6 @@ def data_of(n: int, generator: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def outcome(model: ulam.StanModel, point: np.ndarray) -> tuple[float, np.ndarray] | str:
-    try:
-        return model.log_density_gradient(point)
-    except ulam.Rejection as error:
-        return str(error)
-
-
 def points(size: int, generator: np.random.Generator) -> list[np.ndarray]:
     """Ordinary ones, covariances that are none among them; then coefficients as no layout may be used, or only just."""
     found = [generator.normal(size=size) * scale for scale in (0.1, 0.1, 1.0, 1.0, 3.0)]
@@ -116,9 +110,7 @@ def test_densities_are_those_of_level_0(name: str) -> None:
             if np.isfinite(first[0]):
                 close(first, second)
         if n > 3 and name == "two outcomes":
-            point, direction = generator.normal(size=(2, size)) / 10
-            products = [model.log_density_hessian_vector_product(point, direction)[1] for model in (plain, reduced)]
-            np.testing.assert_allclose(products[1], products[0], rtol=1e-9, atol=1e-9 * np.abs(products[0]).max())
+            assert_same_products(plain, reduced, generator)
 
 
 def close(first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import assert_same_products, outcome
 
 import ulam
 
@@ -41,13 +42,6 @@ def data_of(n: int, generator: np.random.Generator) -> dict[str, Any]:
         "V": covariance,
         "L": np.linalg.cholesky(covariance),
     }
-
-
-def outcome(model: ulam.StanModel, point: np.ndarray) -> tuple[float, np.ndarray] | str:
-    try:
-        return model.log_density_gradient(point)
-    except ulam.Rejection as error:
-        return str(error)
 
 
 def points(size: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -91,9 +85,7 @@ def test_densities_are_those_of_level_0(name: str) -> None:
         if n > 3 and name == "factors":
             plain = ulam.StanModel(HEAD + FORMS[name], data_of(n, np.random.default_rng(9)), opt_level=0)
             fast = ulam.StanModel(HEAD + FORMS[name], data_of(n, np.random.default_rng(9)), opt_level=3)
-            point, direction = generator.normal(size=(2, plain.param_unc_num())) / 10
-            products = [model.log_density_hessian_vector_product(point, direction)[1] for model in (plain, fast)]
-            np.testing.assert_allclose(products[1], products[0], rtol=1e-9, atol=1e-9 * np.abs(products[0]).max())
+            assert_same_products(plain, fast, generator)
         assert sum(taken) == (n == 40) * (1 if "multiple" in name else 2)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import outcome
 
 import ulam
 from ulam.passes.loops.linear_layouts import LinearLayouts
@@ -104,13 +105,6 @@ def data_of(n: int, generator: np.random.Generator) -> dict[str, Any]:
         "e": generator.uniform(0.5, 2, size=n),
         "on": 1,
     }
-
-
-def outcome(model: ulam.StanModel, point: np.ndarray) -> tuple[float, np.ndarray] | str:
-    try:
-        return model.log_density_gradient(point)
-    except ulam.Rejection as error:
-        return str(error)
 
 
 def points(size: int, generator: np.random.Generator) -> list[np.ndarray]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import outcome
 
 import ulam
 from ulam.runtime.layout_choices import LayoutChoice
@@ -56,13 +57,6 @@ def data(kind: str, n: int = 700, k: int = 30) -> dict[str, Any]:
 
 def choice_of(model: ulam.StanModel) -> LayoutChoice | None:
     return next((choice for choice in model.layout_choices() if choice.layout == "sparse columns"), None)
-
-
-def outcome(model: ulam.StanModel, point: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]] | str:
-    try:
-        return model.log_density_gradient(point)
-    except ulam.Rejection as rejection:
-        return str(rejection)
 
 
 KINDS = ["block", "blocks", "beside", "few"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import outcome
 
 import ulam
 
@@ -38,13 +39,6 @@ def data_of(n: int, most: int = 5) -> dict[str, Any]:
         "N": n, "K": 3, "J": 2, "X": rng.normal(size=(n, 3)), "y": rng.integers(0, most, n),
         "g": rng.integers(1, 3, n), "x": rng.normal(size=n),
     }  # fmt: skip
-
-
-def outcome(model: ulam.StanModel, point: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]] | str:
-    try:
-        return model.log_density_gradient(point)
-    except ulam.Rejection as rejection:
-        return str(rejection)
 
 
 @pytest.mark.parametrize("n", [0, 1, 300, 513])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import outcome
 
 import ulam
 from ulam.runtime.layout_choices import LayoutChoice
@@ -79,13 +80,6 @@ def programs() -> Mapping[str, ulam.StanProgram]:
 
 def choices_of(model: ulam.StanModel) -> list[LayoutChoice]:
     return [choice for choice in model.layout_choices() if choice.layout == "unique rows"]
-
-
-def outcome(model: ulam.StanModel, point: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]] | str:
-    try:
-        return model.log_density_gradient(point)
-    except ulam.Rejection as rejection:
-        return str(rejection)
 
 
 def assert_same(model: ulam.StanModel, other: ulam.StanModel, point: np.ndarray[Any, Any], size: float) -> None:
