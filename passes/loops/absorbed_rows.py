@@ -15,7 +15,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import is_same_integer
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.effects import PURE, UNKNOWN, root, viewed, written_roots_within
+from ulam.passes.loops.effects import PURE, UNKNOWN, root, viewed, written_buffer, written_roots_within
 from ulam.passes.loops.filled_buffers import is_behind
 from ulam.passes.loops.private_rows import take_inside
 from ulam.passes.loops.row_memory import MemoryUses, places_of
@@ -56,8 +56,8 @@ def _may_wait(filler: scf.ForOp, loop: scf.ForOp, memory: rt.AllocOp) -> bool:
     for op in ops_within(filler):
         if isinstance(op, rt.LoadOp):
             read.add(root(op.buffer))
-        elif isinstance(op, (rt.StoreOp, ad.AccumulateOp)):
-            target = viewed(op.operands[1] if isinstance(op, rt.StoreOp) else op.operands[0])
+        elif isinstance(op, (rt.StoreOp, ad.AccumulateOp)) and (buffer := written_buffer(op)) is not None:
+            target = viewed(buffer)
             if target is not memory.res and not is_inside(target, filler):
                 return False
         elif type(op) not in PURE and not isinstance(op, _COMPUTES):

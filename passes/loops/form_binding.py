@@ -101,16 +101,8 @@ class FormBinding:
         loops = (*inner_loops(user, self.found.loop), *term.loops)
         return tuple(loop for loop in loops if loop.body.block.args[0] in variables)
 
-    def coefficient(self, term: LinearTerm, copier: Copier, env: Environment, write: OpWriter) -> SSAValue | None:
-        """The data of a term; None if there are none."""
-        return row_coefficient(term, copier, env, write) if term.data or term.divisors else None
-
-    def place(self, value: SSAValue, term: LinearTerm, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
-        """The column of a term."""
-        column = (term.data, term.divisors)
-        return self._place(column, copier, env, write)
-
-    def _place(self, column: _Column, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+    def place(self, column: _Column, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+        """Where a number stands in a row."""
         at = write.whole(0)
         for loop, trip in zip(self.columns[column], self._trips[column], strict=True):
             lower = copier.value(loop.lb, env, write)
@@ -171,4 +163,4 @@ class FormBinding:
             known, inside = copier.loop(loop, known, inside)
         data, divisors = column
         value = row_coefficient(LinearTerm(data=data, divisors=divisors), copier, known, inside)
-        inside.before(rt.StoreOp(value, row, self._place(column, copier, known, inside)))
+        inside.before(rt.StoreOp(value, row, self.place(column, copier, known, inside)))

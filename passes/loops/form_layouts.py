@@ -16,7 +16,7 @@ cancels (Golub, 1965).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
@@ -35,7 +35,8 @@ from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.form_binding import FormBinding, ReducedForms, inner_loops
 from ulam.passes.loops.hoist_data import hoist_data
-from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES
+from ulam.passes.loops.linear_binding import row_coefficient
+from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES, ops_between
 from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_forms import RowForms, Unfit, row_forms
@@ -79,7 +80,7 @@ class FormLayouts(TellingPass):
             assert before is not None
             ahead = before.prev_op
             reduced = bound.write(OpWriter(before))
-            written += _between(ahead, before)
+            written += ops_between(ahead, before)
             _Evaluation(found, bound, reduced).write()
         if written:
             set_slots(module, hoist_data(function, slots_of(module), written))
@@ -110,14 +111,6 @@ def _may_gain(loop: scf.ForOp, early: bool) -> bool:
     classes = [type(op) for op in ops_within(loop)]
     kernels, products = (classes.count(cls) for cls in (rt.KernelOp, arith.MulfOp))
     return ad.TargetAddOp in classes and (kernels > 0 or (products > 1 and not early))
-
-
-def _between(before: Operation | None, behind: Operation) -> Iterable[Operation]:
-    assert behind.parent is not None
-    op = behind.parent.first_op if before is None else before.next_op
-    while op is not None and op is not behind:
-        yield op
-        op = op.next_op
 
 
 @record
@@ -258,10 +251,10 @@ class _Evaluation:
         def step(known: Environment, inside: OpWriter, sum_: SSAValue | None) -> SSAValue:
             found = copier.product(term.leaf, known, inside)
             if not self.bound.is_of_rows(term):
-                data = self.bound.coefficient(term, copier, known, inside)
+                data = row_coefficient(term, copier, known, inside) if term.data or term.divisors else None
                 found = _times(found, data, inside)
             else:
-                at = self.bound.place(value, term, copier, known, inside)
+                at = self.bound.place((term.data, term.divisors), copier, known, inside)
                 first = self.reduced.means if is_centre else self._row_start
                 at = inside.put(integer(arith.AddiOp, first, at))
                 found = _times(found, inside.put(rt.LoadOp(self.reduced.table, at)), inside)

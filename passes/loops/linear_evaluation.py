@@ -49,7 +49,7 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
     bindings = [Binding(statement, square, top, OpWriter(ancestor)) for square in statement.squares]
     reduced = [binding.write() for binding in bindings]
     data = bindings[0].sums()
-    written = list(_between(before, ancestor))
+    written = list(ops_between(before, ancestor))
     write = OpWriter(loop)
     nests = (loop, *statement.fills)
     copier = Copier(lambda value: not any(is_inside(value, nest) for nest in nests))
@@ -117,7 +117,7 @@ def _move_fill(fill: scf.ForOp, reader: scf.ForOp) -> None:
         reader.parent.insert_op_before(op, reader)
 
 
-def _between(before: Operation | None, behind: Operation) -> Iterator[Operation]:
+def ops_between(before: Operation | None, behind: Operation) -> Iterator[Operation]:
     """The ops of a block behind one, or from its first one on, up to another one."""
     assert behind.parent is not None
     op = behind.parent.first_op if before is None else before.next_op

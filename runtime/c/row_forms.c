@@ -9,7 +9,7 @@
  * that of the result, and of a block of rows. */
 #include "reflections.h"
 
-/* Why rows are not reduced; passes/loops/row_forms_binding.py has the words. */
+/* Why rows are not reduced; passes/loops/form_binding.py has the words. */
 enum { NOT_FINITE = 1, TOO_FEW_ROWS = 2, CANCELS = 3 };
 
 static const double LESS_WORK = 1.25, TOO_MUCH = 1e3;
