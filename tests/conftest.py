@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,6 +81,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """In a worker, a SIGINT that a test sends and does not hear fails this test: it would end the whole run."""
+    try:
+        return (yield)
+    except KeyboardInterrupt as interrupt:
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            raise
+        raise AssertionError("the test was interrupted") from interrupt
 
 
 @pytest.fixture(autouse=True)
