@@ -47,6 +47,9 @@ class InsertProfiles(ModulePass):
                     _around(body.body.block, body.stan_name.data, body.location)
             elif self.each == "statement" and body.kind.data in _EXECUTED:
                 _each_statement(body.body.block, body.kind.data.replace("_", " "))
+        for program in op.body.block.ops:
+            if isinstance(program, stan.ProgramOp):
+                stan.ProfilesAttr.note(program)
 
 
 def _around(block: Block, name: str, location: LocationAttr) -> None:

@@ -1,4 +1,6 @@
-"""What is known of a program's variables once its data are bound: what level 4 specialises a program on.
+"""What is known of a program's variables once its data are bound: what a program is specialised on.
+
+`KnownData` is for level 4:
 
     with specializing_on(known):
         ...run passes...
@@ -8,11 +10,12 @@ The pass `specialize-data` asks for `data_to_specialize_on()`: None if nobody ga
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from ulam.library.records import record
 
@@ -39,6 +42,61 @@ class KnownData:
         found.update(repr(sorted(self.dims.items())).encode())
         return found.hexdigest()
 
+
+class Element(NamedTuple):
+    """An int of the data, or the element of an array of ints at an index from 1."""
+
+    name: str
+    index: tuple[int, ...] = ()
+
+
+class Comparison(NamedTuple):
+    """What an int of the data is compared with: a literal on the right of the operator."""
+
+    element: Element
+    symbol: str
+    literal: int
+
+
+@record(frozen=True)
+class KnownSwitches:
+    """What is known of a large program's switches (`data_switches`), and nothing else: its code is for all data that
+    have the same. Values of ints, and outcomes of comparisons of others."""
+
+    ints: Mapping[Element, int]
+    outcomes: Mapping[Comparison, bool]
+
+    @classmethod
+    def of(cls, switches: Mapping[str, Any], value_of: Callable[[str], Any]) -> KnownSwitches:
+        """From what a program's metadata tell, and the values of variables as arrays; None is that of an unknown one.
+
+        Elements that are not there are not known.
+        """
+        comparisons = [(Element(name, tuple(index)), symbol, to) for (name, index), symbol, to in switches["outcomes"]]
+        ints = [Element(name, tuple(index)) for name, index in switches["ints"]]
+        values: dict[Element, int] = {}
+        for element in {*ints, *(compared[0] for compared in comparisons)}:
+            value = value_of(element.name)
+            if value is not None and len(element.index) == value.ndim:
+                inside = all(0 < n <= size for n, size in zip(element.index, value.shape, strict=True))
+                if inside:
+                    values[element] = int(value[tuple(n - 1 for n in element.index)])
+        return cls(
+            {element: values[element] for element in ints if element in values},
+            {Comparison(e, symbol, to): COMPARE[symbol](values[e], to) for e, symbol, to in comparisons if e in values},
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes with every value and outcome."""
+        from ulam.library.digests import sha256
+
+        return sha256(repr((sorted(self.ints.items()), sorted(self.outcomes.items()))).encode()).hexdigest()
+
+
+COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 _given: ContextVar[KnownData | None] = ContextVar("known_data", default=None)
 

@@ -19,3 +19,5 @@ class StripProfiles(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for profile in [o for o in ops_within(op) if isinstance(o, stan.ProfileOp)]:
             splice_body(profile)
+        for program in op.body.block.ops:
+            stan.ProfilesAttr.take(program)

@@ -25,7 +25,7 @@ from ulam.runtime.unit_objects import PieceObject, UnitObject
 
 if TYPE_CHECKING:
     from ulam.frontend import syntax
-    from ulam.passes.known_data import KnownData
+    from ulam.passes.known_data import KnownData, KnownSwitches
     from ulam.runtime.compiler import CompileOptions, Compiler
     from ulam.runtime.program import CompiledUnit
 
@@ -65,7 +65,7 @@ class _Keys:
         self._written = text
         self._filename = filename
         self._options = options
-        self.known: KnownData | None = None
+        self.known: KnownData | KnownSwitches | None = None
 
     @cached_property
     def text(self) -> str:
@@ -110,8 +110,8 @@ class CachedCompiler:
         self._keys = _Keys(text, filename, options)
         self.inspect: Callable[[syntax.Program], None] | None = None
 
-    def specialize(self, known: KnownData) -> None:
-        """Units that are asked for from now on are for these data only."""
+    def specialize(self, known: KnownData | KnownSwitches) -> None:
+        """Units that are asked for from now on are for data of which this is so."""
         self._keys.known = known
         if "_compiler" in self.__dict__:
             self._compiler.specialize(known)
@@ -189,7 +189,7 @@ class CachedCompiler:
         """A unit, compiled now and stored."""
         metadata = self._compiler.metadata()
         if self._metadata is None:
-            self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles", "libraries")}
+            self._metadata = {key: metadata[key] for key in ("name", "globals", "profiles", "libraries", "switches")}
         unit: CompiledUnit = self._compiler.compiled(name)
         if cache is not None:
             record = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ulam.library.externals import ExternalForm
 from ulam.library.records import record
+from ulam.passes.known_data import KnownSwitches
 from ulam.passes.pipeline_order import check_order, split
 from ulam.passes.pipelines import PROFILING, level_pipeline
 from ulam.passes.units import UNITS, UnitKind
@@ -132,7 +133,7 @@ class Compiler:
     """For traces: complex numbers are there as one value, too."""
     store: UnitStore | None = None
     """Where parts of large programs are kept."""
-    _known: KnownData | None = None
+    _known: KnownData | KnownSwitches | None = None
     _units: dict[str, UnitObject] = field(default_factory=dict)
     _emitted: dict[str, EmittedUnit] = field(default_factory=dict[str, EmittedUnit])
     """Units of which a first version was made."""
@@ -147,7 +148,7 @@ class Compiler:
         A program that comes in value form is past these passes, and stays as it is.
         """
         self._piecewise  # noqa: B018  (takes out of the program what goes there)
-        module = self._as_lowered
+        module = self._as_decided
         with compiling():
             from ulam.passes.known_data import specializing_on
             from ulam.passes.pipelines import run_pipeline
@@ -157,7 +158,8 @@ class Compiler:
                 from ulam.runtime.modules.reading import is_in_value_form
 
                 passes = "" if is_in_value_form(module) else passes
-            with specializing_on(self._known), self._with_source():
+            known = None if isinstance(self._known, KnownSwitches) else self._known
+            with specializing_on(known), self._with_source():
                 run_pipeline(module, passes, checkpoint, skip_unused=bool(passes))
             return module
 
@@ -166,6 +168,7 @@ class Compiler:
         """The program in the `stan` dialect, as it is written; complex numbers are pairs."""
         load_stages()
         with compiling():
+            from ulam.dialects import stan
             from ulam.passes.complex_to_pairs import split_complex
 
             if self.options.pipeline:
@@ -173,7 +176,46 @@ class Compiler:
             module = self._read_module() if is_module(self.filename) else self._lowered_tree()
             with self._with_source():
                 split_complex(module, shown=self.shows_complex)
+            for op in module.body.block.ops:
+                if isinstance(op, stan.ProgramOp):
+                    stan.ProfilesAttr.note(op)
             return module
+
+    @cached_property
+    def _as_decided(self) -> ModuleOp:
+        """The same with the values of its switches, if it has some and they are known."""
+        self._binding  # noqa: B018  (of the program before passes change it)
+        module = self._as_lowered
+        if isinstance(self._known, KnownSwitches):
+            with compiling(), self._with_source():
+                from ulam.passes.data_switches import specialize_switches
+
+                specialize_switches(module, self._known)
+        return module
+
+    @cached_property
+    def switches(self) -> dict[str, Any] | None:
+        """What of the data all units but `setup` are compiled for (see `passes.data_switches`), as JSON."""
+        if not self.options.may_be_pieces:
+            return None
+        module = self._as_lowered
+        with compiling():
+            from ulam.passes.data_switches import switches_of
+
+            found = switches_of(module)
+            return {"ints": found.ints, "outcomes": found.outcomes} if found else None
+
+    @cached_property
+    def _binding(self) -> Compiler:
+        """What compiles the unit that binds data: apart, where other units wait for the data."""
+        if self.switches is None:
+            return self
+        module = self._as_lowered
+        with compiling():
+            from ulam.passes.data_switches import binding_program
+
+            self._declared  # noqa: B018
+            return self.of_piece(binding_program(module))
 
     @property
     def included_files(self) -> list[Path]:
@@ -185,7 +227,7 @@ class Compiler:
         """The units of a large program; None if it is not one."""
         if not self.options.may_be_pieces:
             return None
-        module = self._as_lowered
+        module = self._as_decided
         with compiling():
             from ulam.passes.pieces import take_to_pieces
 
@@ -252,10 +294,12 @@ class Compiler:
             error.source = self._source
             raise
 
-    def specialize(self, known: KnownData) -> None:
-        """Units that are compiled from now on are for these data only. Those before, `setup` always, bound them."""
+    def specialize(self, known: KnownData | KnownSwitches) -> None:
+        """Units that are compiled from now on are for data of which this is so. Those before, `setup` always, bound
+        them."""
         self._known = known
-        for made in ("module", "program", "_as_lowered"):
+        used = "_as_decided" in self.__dict__
+        for made in ("module", "program", "_as_decided", "_piecewise", "_whole", *(("_as_lowered",) if used else ())):
             self.__dict__.pop(made, None)
 
     @cached_property
@@ -282,12 +326,13 @@ class Compiler:
         from ulam.passes.to_loops.programs import metadata
 
         units = {name: {"sites": u.sites, "n_slots": u.n_slots} for name, u in self._units.items()}
-        declared = metadata(self.program) if self._piecewise is None else self._declared
-        return {**declared, "units": units, "libraries": self._libraries}
+        in_parts = self.switches is not None or self._piecewise is not None
+        declared = self._declared if in_parts else metadata(self.program)
+        return {**declared, "units": units, "libraries": self._libraries, "switches": self.switches}
 
     @cached_property
     def _declared(self) -> dict[str, Any]:
-        """The variables of a program of pieces, without the passes of the level: they change none."""
+        """The variables of a program in parts, without the passes of the level: they change none."""
         from ulam.passes.to_loops.programs import metadata, program_of, take_apart
 
         return metadata(take_apart(program_of(self._as_lowered)))
@@ -389,6 +434,8 @@ class Compiler:
     def _lower(self, kind: UnitKind) -> EmittedUnit:
         if kind.locating and self._as_written is not self:
             return self._as_written._lower(kind)
+        if not kind.is_bound and self._binding is not self:
+            return self._binding._lower(kind)
         if kind.order == 2 and self._piecewise is not None:
             return self._whole._lower(kind)
         with compiling():
@@ -432,7 +479,8 @@ class Compiler:
         return site
 
     def _compile(self, kind: UnitKind) -> UnitObject:
-        if not kind.locating and kind.order < 2 and (units := self._piecewise) is not None:
+        in_parts = kind.is_bound and not kind.locating and kind.order < 2
+        if in_parts and (units := self._piecewise) is not None:
             return units.unit(kind)
         emitted = self._emitted.pop(kind.name, None) or self._lower(kind)
         return self._generate(kind, emitted)
@@ -459,8 +507,10 @@ class Compiler:
     @cached_property
     def _whole(self) -> Compiler:
         """The same program in one piece: what calls pieces knows no second derivatives."""
-        options = replace(self.options, pieces=False)
-        return Compiler(self.source_text, self.filename, options)
+        whole = Compiler(self.source_text, self.filename, replace(self.options, pieces=False))
+        if self._known is not None:
+            whole.specialize(self._known)
+        return whole
 
     def _generate(
         self,

@@ -148,8 +148,8 @@ class StanModel(ConstrainedModel, SecondOrderModel, SampledModel, TrackedModel, 
         self._profiler = self._program.profiler
         if self._profiler is not None:
             self._profiler.sources[recipe.filename] = text
-        if options.wants_data:
-            compiler.specialize(self._program.known_data())
+        if (known := self._program.known_to_compiler(options)) is not None:
+            compiler.specialize(known)
         declared = {variable.name.partition(":")[0] for variable in self._program.of_block("data")}
         kept = Values(values.name, {k: v for k, v in values.values.items() if k in declared}, values.is_json)
         self._recipe = replace(recipe, values=kept)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ulam.library.records import record
 from ulam.library.statuses import LOCATE, REJECTION
-from ulam.passes.known_data import KnownData
+from ulam.passes.known_data import KnownData, KnownSwitches
 from ulam.passes.units import UNITS, density_unit
 from ulam.runtime.compile_notice import compile_notice
 from ulam.runtime.data import Array, ValueProblem, Values, bind_values, negative_size, warn_of_unused
@@ -45,6 +45,7 @@ from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 if TYPE_CHECKING:
     from ulam.emit.elf_object import ElfObject
     from ulam.emit.jit import LinkedObject
+    from ulam.runtime.compiler import CompileOptions
     from ulam.runtime.external_functions import Externals
     from ulam.runtime.layout_choices import LayoutChoice
     from ulam.runtime.profiling.profiler import Profiler
@@ -425,6 +426,21 @@ class BoundProgram:
         values = {part.name: _bound_value(part, self._data) for part in parts}
         dims = {part.name: part.dims for variable in sized for part in variable.parts()}
         return KnownData(_as_in_program(values), _as_in_program(dims | {n: v.shape for n, v in values.items()}))
+
+    def known_to_compiler(self, options: CompileOptions) -> KnownData | KnownSwitches | None:
+        """What units are compiled for: all data where the passes ask for it, of large programs their switches."""
+        if options.wants_data:
+            return self.known_data()
+        switches = self.code.metadata()["switches"]
+        if not switches:
+            return None
+        bound = self.of_block("data", *(() if self._drew else ("transformed_data",)))
+        declared = {variable.name: variable for variable in bound}
+
+        def value_of(name: str) -> Array | None:
+            return _bound_value(declared[name], self._data) if name in declared else None
+
+        return KnownSwitches.of(switches, value_of)
 
     def bound_values(self, *blocks: str) -> dict[str, Any]:
         """Copies of data and transformed data, by name."""

@@ -150,7 +150,7 @@ class SampledModel:
             from ulam.runtime.libraries.bridgestan_library import library_of
 
             recipe = self.recipe
-            code = None if recipe.options.wants_data else self._program.code
+            code = self._program.code if self._program.known_to_compiler(recipe.options) is None else None
             return library_of(recipe.text, recipe.filename, recipe.options, code, cache=recipe.cache)
 
         return stoppable(work)

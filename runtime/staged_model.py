@@ -71,8 +71,8 @@ class StagedModel:
 
         def work() -> Shown:
             compiler = Compiler(recipe.text, recipe.filename, replace(recipe.options, pieces=False))
-            if recipe.options.wants_data and unit != "setup":
-                compiler.specialize(self._program.known_data())
+            if unit != "setup" and (known := self._program.known_to_compiler(recipe.options)) is not None:
+                compiler.specialize(known)
             with compile_errors():
                 return held(lambda: show(compiler))
 

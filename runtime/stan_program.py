@@ -24,7 +24,8 @@ class StanProgram:
     """A Stan program that was checked and compiled: `program(data)` is a `StanModel`, made in milliseconds.
 
     `source` is a path or the text of a program, as that of `StanModel`. What is compiled is kept in the cache, from
-    which models have it; at level 4, which compiles for the data, it is the part that does not depend on them.
+    which models have it; at level 4, which compiles for the data, it is the part that does not depend on them. So it is
+    of large programs that have switches in their data: what they decide is compiled with the first data that have each.
     """
 
     def __init__(
@@ -53,13 +54,18 @@ class StanProgram:
 
         def work() -> list[GlobalVariable]:
             variables = [GlobalVariable.from_metadata(k, entry) for k, entry in enumerate(code.metadata()["globals"])]
-            if not options.wants_data:
+            if not self._waits_for_data:
                 code.unit(density_unit(1, True).name)
                 code.unit("constrain")
             return variables
 
         self._variables = stoppable(work, time_limit)
         self.compile_seconds = code.seconds
+
+    @property
+    def _waits_for_data(self) -> bool:
+        """Whether densities are compiled for data, or for values of the program's switches."""
+        return self._options.wants_data or bool(self._code.metadata()["switches"])
 
     def __call__(self, data: DataSource = None, **options: Any) -> StanModel:
         """The model with these data; `options` are those of `StanModel`."""
@@ -73,7 +79,7 @@ class StanProgram:
             from ulam.runtime.libraries.bridgestan_library import library_of
 
             options = self._options
-            return library_of(self.text, self.filename, options, None if options.wants_data else self._code)
+            return library_of(self.text, self.filename, options, None if self._waits_for_data else self._code)
 
         return stoppable(work)
 

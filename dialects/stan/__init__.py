@@ -31,7 +31,14 @@ from ulam.dialects.stan.expressions import (
     RowVectorOp,
     TupleOp,
 )
-from ulam.dialects.stan.facts import CallNumberAttr, ComplexPairAttr, PeeledAttr, ProfiledBlocksAttr, UntracedAttr
+from ulam.dialects.stan.facts import (
+    CallNumberAttr,
+    ComplexPairAttr,
+    PeeledAttr,
+    ProfiledBlocksAttr,
+    ProfilesAttr,
+    UntracedAttr,
+)
 from ulam.dialects.stan.program import BlockOp, FuncOp, ProgramOp
 from ulam.dialects.stan.statements import JacobianAddOp, PrintOp, TargetAddOp, TargetOp
 from ulam.dialects.stan.terminators import BreakOp, ConditionOp, ContinueOp, ReturnOp, YieldOp
@@ -92,7 +99,7 @@ STAN = Dialect(
     [
         IntType, RealType, ComplexType, VectorType, RowVectorType, MatrixType, ComplexVectorType, ComplexRowVectorType,
         ComplexMatrixType, StringType, ArrayType, TupleType, VarType, ComplexPairAttr, PeeledAttr, ProfiledBlocksAttr,
-        UntracedAttr,
+        ProfilesAttr, UntracedAttr,
         CallNumberAttr,
     ],
 )  # fmt: skip
@@ -104,9 +111,9 @@ __all__ = [
     "ComplexMatrixType", "ComplexRowVectorType", "ComplexType", "ComplexVectorType", "ConditionOp", "ConstantOp",
     "ContinueOp", "DeclareOp", "DefineOp", "Effect", "FieldOp", "ForEachOp", "ForOp", "FuncOp", "GlobalOp", "IfOp",
     "IndexOp", "IntType", "JacobianAddOp", "LiteralOp", "MatrixType", "OrOp", "ParameterOp", "PeeledAttr", "PrintOp",
-    "ProfileOp", "ProfiledBlocksAttr", "ProgramOp", "PromoteOp", "ReadOp", "RealType", "ReturnOp", "RowVectorOp",
-    "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp", "TupleType",
-    "UninitializedOp", "UntracedAttr", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
+    "ProfileOp", "ProfiledBlocksAttr", "ProfilesAttr", "ProgramOp", "PromoteOp", "ReadOp", "RealType", "ReturnOp",
+    "RowVectorOp", "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp",
+    "TupleType", "UninitializedOp", "UntracedAttr", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
     "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed", "program",
     "scalar_of", "type_attributes", "var_of", "variables",
 ]  # fmt: skip

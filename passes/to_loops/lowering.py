@@ -85,11 +85,11 @@ ProfileKey = tuple[str, str, int, int]
 """A profile statement: its name, file, line and column."""
 
 
-def profile_key(op: stan.ProfileOp) -> ProfileKey:
-    """What tells a profile statement from others; copies of one are the same."""
-    if isinstance(place := op.location, FileLineColLoc):
-        return op.profile_name.data, place.filename.data, place.line.data, place.column.data
-    return op.profile_name.data, "", 0, 0
+def profile_key(name: StringAttr, place: LocationAttr) -> ProfileKey:
+    """What tells a profile statement from others, by its name and place; copies of one are the same."""
+    if isinstance(place, FileLineColLoc):
+        return name.data, place.filename.data, place.line.data, place.column.data
+    return name.data, "", 0, 0
 
 
 @record

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects import stan
-from ulam.dialects.walk import ops_within
+from ulam.dialects.stan.facts import profiles_of
 from ulam.library.records import record
 from ulam.passes.complex_types import part_number, whole_name
 from ulam.passes.errors import NotSupportedError
@@ -127,11 +127,10 @@ def take_apart(program: stan.ProgramOp) -> ProgramParts:
         for kind in profiled.kinds:
             key = result.profiled_blocks[kind.data] = (kind.data.replace("_", " "), "", 0, 0)
             result.profiles.setdefault(key, len(result.profiles))
-    for part in program.body.block.ops:
-        if isinstance(part, stan.BlockOp) or (isinstance(part, stan.FuncOp) and part.library is None):
-            for op in ops_within(part):
-                if isinstance(op, stan.ProfileOp):
-                    result.profiles.setdefault(profile_key(op), len(result.profiles))
+    written = stan.ProfilesAttr.of(program)
+    numbered = zip(written.names, written.places, strict=True) if written is not None else profiles_of(program)
+    for name, place in numbered:
+        result.profiles.setdefault(profile_key(name, place), len(result.profiles))
     for kind in _BLOCKS:
         for op in result.blocks[kind].ops if kind in result.blocks and kind != "model" else ():
             if not isinstance(op, stan.DeclareOp | stan.ParameterOp) or "local" in op.properties:

@@ -282,7 +282,7 @@ def profile(low: Lowering, op: stan.ProfileOp) -> None:
             low.env[result] = low.value(value)
         return
     builder = low.builder
-    begin = begin_profile(low, profile_key(op))
+    begin = begin_profile(low, profile_key(op.profile_name, op.location))
     shapes: list[Value] = []
     parts: list[SSAValue] = []
 

@@ -1,0 +1,299 @@
+"""Switches of a large program: what its data decide by a few ints, once for all of its statements.
+
+    data { int<lower=1, upper=3> family; int<lower=0> K; ... }
+    model {
+      if (family == 1) y ~ normal(mu, s);
+      else if (family == 2) y ~ gamma(s, s ./ mu);
+      else ...
+      if (K > 0) ...
+    }
+
+Programs that are written for many models at once have most of their code in branches that no data set takes. Code is
+made for what the switches are, therefore: it holds for all data that have the same, and is kept under a key that has
+them in it. Data are bound, and checked, by code for any data, which is compiled of the program without what is
+evaluated later (`binding_program`).
+
+There are two kinds. The value of an int, or of an element of an array at a literal index, is known if it is checked to
+be between two literals that are close to each other, or if it is handed to functions of the program and all that is
+done with it, there and elsewhere, is to compare it with literals, or to ask whether it is 0. Of others (`K`), which may
+have any value, the outcomes of such comparisons are known.
+
+Small programs have no switches: they compile in no time, and would compile again for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue, Use
+
+from ulam.dialects import stan
+from ulam.dialects.stan.expressions import COMPARISONS
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.passes.analysis.call_graph import called_by
+from ulam.passes.known_data import Comparison, Element, KnownSwitches
+from ulam.passes.remarks import remark
+from ulam.passes.rewriting import cloned, replace_uses
+from ulam.passes.variable_form import Variable, constant, is_global, literal_of
+
+NAME = "data-switches"
+"""What remarks call it."""
+LEAST_OPS = 1000
+"""Ops in branches that switches decide, with those of the functions called there, of programs that have switches."""
+MOST_VALUES = 16
+"""Of an int that is more than compared and known all the same, from the bounds that it is checked for."""
+
+_DATA_BLOCKS = ("data", "transformed_data")
+_COMPARING = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in COMPARISONS}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NOT = stan.UNARY_OPERATORS["!"]
+_CONDITIONS = frozenset[type]((stan.IfOp, stan.SelectOp, stan.AndOp, stan.OrOp))
+
+
+@record(frozen=True)
+class Switches:
+    """Ints whose values are to be known, and comparisons of others whose outcomes are."""
+
+    ints: Sequence[Element]
+    outcomes: Sequence[Comparison]
+
+
+def switches_of(module: ModuleOp) -> Switches | None:
+    """A program's switches; None if they decide little."""
+    program = _program_of(module)
+    uses = _Uses(program)
+    ints = [element for element in uses.elements if uses.is_known(element)]
+    comparisons = uses.comparisons(ints)
+    deciding = [use for element in ints for value in uses.elements[element] for use in value.uses]
+    deciding += [use for places in comparisons.values() for use in places]
+    return Switches(ints, list(comparisons)) if uses.decided_ops(deciding) >= LEAST_OPS else None
+
+
+def specialize_switches(module: ModuleOp, known: KnownSwitches) -> None:
+    """Makes literals of what is known of the switches, in place, and takes out what no branch then reaches."""
+    from ulam.passes.pipelines import run_pipeline
+
+    program = _program_of(module)
+    uses = _Uses(program)
+    for comparison, places in uses.comparisons(()).items():
+        if (outcome := known.outcomes.get(comparison)) is not None:
+            for use in places:
+                _decide(use, outcome)
+    for element, values in uses.elements.items():
+        if (number := known.ints.get(element)) is not None:
+            for value in values:
+                _replace(value, number)
+    told = sorted(f"{e.name}{list(e.index) or ''} is {n}" for e, n in known.ints.items())
+    remark(NAME, program.location, "program", f"its code is for data whose {', '.join(told)}", done=True)
+    run_pipeline(module, "partial-evaluation{preserve-numerics=true},dead-code-elimination", skip_unused=True)
+
+
+def _replace(value: SSAValue, number: int) -> None:
+    op = value.owner
+    assert isinstance(op, Operation) and op.parent is not None
+    literal = constant(number, op.location)
+    op.parent.insert_op_before(literal, op)
+    replace_uses(value, literal.res)
+
+
+def _decide(use: Use, outcome: bool) -> None:
+    """Writes the outcome of a comparison, or of what is asked whether it is 0, as a literal."""
+    if (compared := _comparison(use)) is not None:
+        _replace(compared, int(outcome))
+        return
+    op = use.operation
+    assert op.parent is not None
+    literal = constant(int(outcome), op.location)
+    op.parent.insert_op_before(literal, op)
+    op.operands[use.index] = literal.res
+
+
+def binding_program(module: ModuleOp) -> ModuleOp:
+    """A copy of a program that binds its data as the program does, and declares what it declares; without the
+    statements that are evaluated for each draw."""
+    copy = cloned(module)
+    for op in _program_of(copy).body.block.ops:
+        if isinstance(op, stan.BlockOp) and op.kind.data not in _DATA_BLOCKS:
+            _leave_declarations(op.body.block)
+    return copy
+
+
+def _leave_declarations(block: Block) -> None:
+    """Takes out of a block what none of its global declarations needs."""
+    needed: set[Operation] = set()
+    work: list[Operation] = [op for op in block.ops if isinstance(op, Variable) and is_global(op)]
+    while work:
+        op = work.pop()
+        if op not in needed:
+            needed.add(op)
+            inner = [part for part in ops_within(op) if part is not op] if op.regions else []
+            owners = (operand.owner for part in (op, *inner) for operand in part.operands)
+            work += [owner for owner in owners if isinstance(owner, Operation) and owner.parent is block]
+    for op in reversed(list(block.ops)):
+        if op not in needed:
+            op.detach()
+            op.erase(safe_erase=False)
+
+
+def _program_of(module: ModuleOp) -> stan.ProgramOp:
+    return next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
+
+
+class _Uses:
+    """How a program uses the ints of its data."""
+
+    def __init__(self, program: stan.ProgramOp) -> None:
+        self._checked: dict[str, float] = {}
+        """Variables of ints of the data, and how many values each may have by what it is checked for."""
+        self.elements: dict[Element, list[SSAValue]] = {}
+        """Ints, and elements of arrays of them, that are read in blocks that do not bind data."""
+        parts = list(program.body.block.ops)
+        self._functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
+        for part in parts:
+            if isinstance(part, stan.BlockOp):
+                (self._note_data if part.kind.data in _DATA_BLOCKS else self._note_reads)(part)
+        self._sizes: dict[str, int] = {}
+
+    def _note_data(self, block: stan.BlockOp) -> None:
+        for op in block.body.block.ops:
+            if isinstance(op, stan.DeclareOp) and is_global(op) and stan.scalar_of(op.res.type.element) == stan.INT:
+                self._checked[op.var_name.data] = inf
+            elif isinstance(op, stan.CheckOp) and op.var_name.data in self._checked:
+                self._checked[op.var_name.data] = _values(op)
+
+    def _note_reads(self, block: stan.BlockOp) -> None:
+        for op in block.body.block.ops:
+            if isinstance(op, stan.GlobalOp) and op.var_name.data in self._checked:
+                for read in (use.operation for use in op.res.uses):
+                    if isinstance(read, stan.ReadOp):
+                        for index, value in _ints_of(read.res):
+                            self.elements.setdefault(Element(op.var_name.data, index), []).append(value)
+
+    def is_known(self, element: Element) -> bool:
+        """Whether the value of an int is to be known."""
+        uses = [use for value in self.elements[element] for use in value.uses]
+        if self._checked[element.name] > MOST_VALUES:
+            in_functions = any(self._formal(use) is not None for use in uses)
+            if not in_functions or not self._only_decide(uses, set()):
+                return False
+        return any(True for _ in self._decisions(uses, set()))
+
+    def comparisons(self, without: Sequence[Element]) -> dict[Comparison, list[Use]]:
+        """Comparisons of ints with literals by which blocks decide something, and where they are."""
+        found: dict[Comparison, list[Use]] = {}
+        for element, values in self.elements.items():
+            if element in without:
+                continue
+            for use in (use for value in values for use in value.uses):
+                against = _against(use)
+                if against is not None and any(True for _ in self._decisions([use], set())):
+                    found.setdefault(Comparison(element, *against), []).append(use)
+        return found
+
+    def decided_ops(self, uses: Sequence[Use]) -> int:
+        """Ops in branches that ints decide, with those of functions called there; those of a function count once."""
+        inside: set[Operation] = set()
+        for op in self._decisions(uses, set()):
+            inside.update(part for region in op.regions for inner in region.block.ops for part in ops_within(inner))
+        return sum(1 + self._called(op, set()) for op in inside)
+
+    def _called(self, op: Operation, outer: set[str]) -> int:
+        """Ops of the functions that an op calls."""
+        count = 0
+        for name in called_by(op):
+            if name not in self._functions or name in outer:
+                continue
+            if name not in self._sizes:
+                within = ops_within(self._functions[name])
+                self._sizes[name] = sum(1 + self._called(part, outer | {name}) for part in within)
+            count += self._sizes[name]
+        return min(count, LEAST_OPS)
+
+    def _only_decide(self, uses: Iterable[Use], seen: set[SSAValue]) -> bool:
+        """Whether all uses of ints are comparisons with literals, conditions, and arguments that are no more."""
+        for use in uses:
+            formal = self._formal(use)
+            if formal is not None:
+                if formal not in seen:
+                    seen.add(formal)
+                    if not self._only_decide(formal.uses, seen):
+                        return False
+            elif _against(use) is None and not isinstance(use.operation, stan.PrintOp):
+                return False
+        return True
+
+    def _decisions(self, uses: Iterable[Use], seen: set[SSAValue]) -> Iterator[Operation]:
+        """The ops whose conditions depend on ints, by comparisons and logical operators, in functions as well."""
+        for use in uses:
+            op = use.operation
+            formal = self._formal(use)
+            if formal is not None:
+                if formal not in seen:
+                    seen.add(formal)
+                    yield from self._decisions(formal.uses, seen)
+            elif (compared := _comparison(use)) is not None:
+                yield from self._decisions(compared.uses, seen)
+            elif _is_condition(use):
+                if isinstance(op, stan.IfOp | stan.SelectOp):
+                    yield op
+                elif op.results:
+                    yield from self._decisions(op.results[0].uses, seen)
+                elif isinstance(outer := op.parent_op(), stan.AndOp | stan.OrOp):
+                    yield from self._decisions(outer.res.uses, seen)
+
+    def _formal(self, use: Use) -> SSAValue | None:
+        """The argument inside of a function of the program that a value is handed to."""
+        op = use.operation
+        if not isinstance(op, stan.CallOp) or op.user is None or op.callback is not None:
+            return None
+        function = self._functions.get(op.callee.data)
+        if function is None or not function.body.blocks:
+            return None
+        return function.body.block.args[use.index]
+
+
+def _ints_of(read: SSAValue) -> Iterator[tuple[tuple[int, ...], SSAValue]]:
+    """An int that is read, or those of an array that are read at literal indices, with these."""
+    if read.type == stan.INT:
+        yield (), read
+        return
+    for op in (use.operation for use in read.uses):
+        if isinstance(op, stan.IndexOp) and op.res.type == stan.INT and op.value is read:
+            index = [literal_of(operand) for operand in op.indices]
+            if all(isinstance(number, int) for number in index):
+                yield tuple(int(number or 0) for number in index), op.res
+
+
+def _against(use: Use) -> tuple[str, int] | None:
+    """What an int is compared with, and how, the int on the left: with 0 where it is a condition."""
+    op = use.operation
+    if _comparison(use) is None:
+        return ("!=", 0) if _is_condition(use) else None
+    symbol, literal = _COMPARING[type(op)], literal_of(op.operands[1 - use.index])
+    assert isinstance(literal, int)
+    return _MIRRORED.get(symbol, symbol) if use.index else symbol, literal
+
+
+def _values(check: stan.CheckOp) -> float:
+    """How many values a check allows an int, where both bounds are literals."""
+    low, high = (None if bound is None else literal_of(bound) for bound in (check.lower, check.upper))
+    return high - low + 1 if isinstance(low, int) and isinstance(high, int) else inf
+
+
+def _comparison(use: Use) -> SSAValue | None:
+    """The result of a comparison with a literal."""
+    op = use.operation
+    if type(op) not in _COMPARING or not isinstance(literal_of(op.operands[1 - use.index]), int):
+        return None
+    return op.results[0]
+
+
+def _is_condition(use: Use) -> bool:
+    """Whether a value is only asked whether it is 0."""
+    op = use.operation
+    if type(op) in _CONDITIONS or isinstance(op, _NOT):
+        return True
+    return isinstance(op, stan.YieldOp) and isinstance(op.parent_op(), stan.AndOp | stan.OrOp)
