@@ -113,7 +113,7 @@ __all__ = [
     "IndexOp", "IntType", "JacobianAddOp", "LiteralOp", "MatrixType", "OrOp", "ParameterOp", "PeeledAttr", "PrintOp",
     "ProfileOp", "ProfiledBlocksAttr", "ProfilesAttr", "ProgramOp", "PromoteOp", "ReadOp", "RealType", "ReturnOp",
     "RowVectorOp", "RowVectorType", "ScopeOp", "SelectOp", "StringType", "TargetAddOp", "TargetOp", "TupleOp",
-    "TupleType", "UninitializedOp", "UntracedAttr", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of", "conflict",
-    "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed", "program",
-    "scalar_of", "type_attributes", "var_of", "variables",
+    "TupleType", "UninitializedOp", "UntracedAttr", "VarType", "VectorType", "WhileOp", "YieldOp", "array_of",
+    "conflict", "dimensions", "effects", "effects_of", "effects_within", "element_of", "expressions", "indexed",
+    "program", "scalar_of", "type_attributes", "var_of", "variables",
 ]  # fmt: skip
