@@ -34,7 +34,7 @@ from ulam.dialects.stan.expressions import COMPARISONS
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.call_graph import called_by
-from ulam.passes.known_data import Comparison, Element, KnownSwitches
+from ulam.passes.known_data import Element, IntComparison, KnownSwitches
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import cloned, replace_uses
 from ulam.passes.variable_form import Variable, constant, is_global, literal_of
@@ -47,7 +47,7 @@ MOST_VALUES = 16
 """Of an int that is more than compared and known all the same, from the bounds that it is checked for."""
 
 _DATA_BLOCKS = ("data", "transformed_data")
-_COMPARING = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in COMPARISONS}
+_COMPARING: dict[type[Operation], str] = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in COMPARISONS}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NOT = stan.UNARY_OPERATORS["!"]
 _CONDITIONS = frozenset[type]((stan.IfOp, stan.SelectOp, stan.AndOp, stan.OrOp))
@@ -58,7 +58,7 @@ class Switches:
     """Ints whose values are to be known, and comparisons of others whose outcomes are."""
 
     ints: Sequence[Element]
-    outcomes: Sequence[Comparison]
+    outcomes: Sequence[IntComparison]
 
 
 def switches_of(module: ModuleOp) -> Switches | None:
@@ -86,7 +86,7 @@ def specialize_switches(module: ModuleOp, known: KnownSwitches) -> None:
         if (number := known.ints.get(element)) is not None:
             for value in values:
                 _replace(value, number)
-    told = sorted(f"{e.name}{list(e.index) or ''} is {n}" for e, n in known.ints.items())
+    told = sorted(f"{e.name}{list(e.indices) or ''} is {n}" for e, n in known.ints.items())
     remark(NAME, program.location, "program", f"its code is for data whose {', '.join(told)}", done=True)
     run_pipeline(module, "partial-evaluation{preserve-numerics=true},dead-code-elimination", skip_unused=True)
 
@@ -181,16 +181,16 @@ class _Uses:
                 return False
         return any(True for _ in self._decisions(uses, set()))
 
-    def comparisons(self, without: Sequence[Element]) -> dict[Comparison, list[Use]]:
+    def comparisons(self, without: Sequence[Element]) -> dict[IntComparison, list[Use]]:
         """Comparisons of ints with literals by which blocks decide something, and where they are."""
-        found: dict[Comparison, list[Use]] = {}
+        found: dict[IntComparison, list[Use]] = {}
         for element, values in self.elements.items():
             if element in without:
                 continue
             for use in (use for value in values for use in value.uses):
                 against = _against(use)
                 if against is not None and any(True for _ in self._decisions([use], set())):
-                    found.setdefault(Comparison(element, *against), []).append(use)
+                    found.setdefault(IntComparison(element, *against), []).append(use)
         return found
 
     def decided_ops(self, uses: Sequence[Use]) -> int:

@@ -47,9 +47,14 @@ class InsertProfiles(ModulePass):
                     _around(body.body.block, body.stan_name.data, body.location)
             elif self.each == "statement" and body.kind.data in _EXECUTED:
                 _each_statement(body.body.block, body.kind.data.replace("_", " "))
-        for program in op.body.block.ops:
-            if isinstance(program, stan.ProgramOp):
-                stan.ProfilesAttr.note(program)
+        note_profiles(op)
+
+
+def note_profiles(module: ModuleOp) -> None:
+    """Notes which profiles there are, before passes take out what is never reached: by that they are numbered."""
+    for op in module.body.block.ops:
+        if isinstance(op, stan.ProgramOp):
+            stan.ProfilesAttr.note(op)
 
 
 def _around(block: Block, name: str, location: LocationAttr) -> None:

@@ -47,10 +47,10 @@ class Element(NamedTuple):
     """An int of the data, or the element of an array of ints at an index from 1."""
 
     name: str
-    index: tuple[int, ...] = ()
+    indices: tuple[int, ...] = ()
 
 
-class Comparison(NamedTuple):
+class IntComparison(NamedTuple):
     """What an int of the data is compared with: a literal on the right of the operator."""
 
     element: Element
@@ -64,7 +64,7 @@ class KnownSwitches:
     have the same. Values of ints, and outcomes of comparisons of others."""
 
     ints: Mapping[Element, int]
-    outcomes: Mapping[Comparison, bool]
+    outcomes: Mapping[IntComparison, bool]
 
     @classmethod
     def of(cls, switches: Mapping[str, Any], value_of: Callable[[str], Any]) -> KnownSwitches:
@@ -77,13 +77,14 @@ class KnownSwitches:
         values: dict[Element, int] = {}
         for element in {*ints, *(compared[0] for compared in comparisons)}:
             value = value_of(element.name)
-            if value is not None and len(element.index) == value.ndim:
-                inside = all(0 < n <= size for n, size in zip(element.index, value.shape, strict=True))
+            if value is not None and len(element.indices) == value.ndim:
+                inside = all(0 < n <= size for n, size in zip(element.indices, value.shape, strict=True))
                 if inside:
-                    values[element] = int(value[tuple(n - 1 for n in element.index)])
+                    values[element] = int(value[tuple(n - 1 for n in element.indices)])
+        told = [compared for compared in comparisons if compared[0] in values]
         return cls(
             {element: values[element] for element in ints if element in values},
-            {Comparison(e, symbol, to): COMPARE[symbol](values[e], to) for e, symbol, to in comparisons if e in values},
+            {IntComparison(of, symbol, to): COMPARE[symbol](values[of], to) for of, symbol, to in told},
         )
 
     @cached_property

@@ -168,17 +168,15 @@ class Compiler:
         """The program in the `stan` dialect, as it is written; complex numbers are pairs."""
         load_stages()
         with compiling():
-            from ulam.dialects import stan
             from ulam.passes.complex_to_pairs import split_complex
+            from ulam.passes.insert_profiles import note_profiles
 
             if self.options.pipeline:
                 check_order(self.options.pipeline)
             module = self._read_module() if is_module(self.filename) else self._lowered_tree()
             with self._with_source():
                 split_complex(module, shown=self.shows_complex)
-            for op in module.body.block.ops:
-                if isinstance(op, stan.ProgramOp):
-                    stan.ProfilesAttr.note(op)
+            note_profiles(module)
             return module
 
     @cached_property
@@ -479,8 +477,8 @@ class Compiler:
         return site
 
     def _compile(self, kind: UnitKind) -> UnitObject:
-        in_parts = kind.is_bound and not kind.locating and kind.order < 2
-        if in_parts and (units := self._piecewise) is not None:
+        alone = kind.locating or kind.order == 2 or (not kind.is_bound and self._binding is not self)
+        if not alone and (units := self._piecewise) is not None:
             return units.unit(kind)
         emitted = self._emitted.pop(kind.name, None) or self._lower(kind)
         return self._generate(kind, emitted)

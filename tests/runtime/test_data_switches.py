@@ -1,0 +1,267 @@
+"""Programs compiled for what a few ints of their data decide: the same results, and code that is made once for each."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ulam
+from ulam.emit import jit
+from ulam.passes import data_switches
+from ulam.passes.data_switches import switches_of
+from ulam.runtime.compiler import CompileOptions, Compiler
+
+pytestmark = pytest.mark.usefixtures("quick_code")
+
+PROGRAM = """
+functions {
+  real linked(real eta, int link) {
+    if (link == 1) return eta;
+    else if (link == 2) return exp(eta);
+    else return inv_logit(eta);
+  }
+  real prior_lpdf(vector b, int dist, real scale) {
+    if (dist == 0) return 0;
+    if (dist == 1) return normal_lpdf(b | 0, scale);
+    return student_t_lpdf(b | 3, 0, scale);
+  }
+}
+data {
+  int<lower=0> N;
+  int<lower=0> K;
+  matrix[N, K] X;
+  vector<lower=0>[N] y;
+  int<lower=1, upper=3> family;
+  int link;
+  array[2] int dist;
+  int has_intercept;
+  int<lower=0> trials;
+}
+transformed data {
+  int heavy = family == 3 && K > 1;
+}
+parameters {
+  vector[K] b;
+  array[has_intercept ? 1 : 0] real a;
+  real<lower=0> s;
+}
+transformed parameters {
+  vector[N] mu = rep_vector(has_intercept == 1 ? a[1] : 0.5, N);
+  if (K > 0) mu += X * b;
+  for (n in 1:N) mu[n] = linked(mu[n], link);
+}
+model {
+  if (family == 1) y ~ normal(mu, s);
+  else if (family == 2) y ~ gamma(s, s ./ (abs(mu) + 0.1));
+  else {
+    if (heavy) y ~ student_t(4, mu, s);
+    else y ~ double_exponential(mu, s);
+  }
+  target += prior_lpdf(b | dist[1], 2) + prior_lpdf([s]' | dist[2], 5);
+  if (trials > N) target += trials * log(s) - trials * s;
+}
+generated quantities {
+  vector[N] r = family == 2 ? y ./ mu : y - mu;
+  real wide = trials > 3 ? s * trials : -s;
+}
+"""
+FIRST = {"family": 1, "link": 1, "dist": [1, 0], "has_intercept": 1, "trials": 4}
+OTHERS = [
+    {"family": 2, "link": 2},
+    {"family": 3, "link": 3, "dist": [0, 2]},
+    {"family": 3, "has_intercept": 0},
+    {"trials": 400},
+]
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_switches, "LEAST_OPS", 1)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+    """Units that LLVM compiles, with a cache of its own."""
+    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "cache"))
+    made: list[str] = []
+    compile_object = jit.compile_object
+
+    def noted(text: str, *rest: Any, **options: Any) -> bytes:
+        made.append(options["prefix"].rstrip("."))
+        return compile_object(text, *rest, **options)
+
+    monkeypatch.setattr(jit, "compile_object", noted)
+    yield made
+
+
+def data(rows: int = 7, columns: int = 2, **switches: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(rows + columns)
+    return {
+        **FIRST, "N": rows, "K": columns, "X": rng.normal(size=(rows, columns)), "y": rng.uniform(0.1, 3, rows),
+        **switches,
+    }  # fmt: skip
+
+
+def results(model: ulam.StanModel) -> list[Any]:
+    size = len(model.param_unc_names())
+    point = np.random.default_rng(4).normal(size=size) * 0.5
+    value, gradient = model.log_density_gradient(point)
+    direction = np.arange(1.0, size + 1)
+    product = model.log_density_hessian_vector_product(point, direction)
+    quantities = model.param_constrain(point, include_tp=True, include_gq=True, rng=model.new_rng(3))
+    return [value, gradient, *product, quantities, model.log_density(point, propto=False)]
+
+
+def assert_same(found: list[Any], expected: list[Any]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("switches", [{}, *OTHERS])
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_results_are_those_of_level_0(switches: dict[str, Any], columns: int) -> None:
+    given = data(columns=columns, **switches)
+    assert_same(results(ulam.StanModel(PROGRAM, given)), results(ulam.StanModel(PROGRAM, given, opt_level=0)))
+
+
+def test_what_is_known() -> None:
+    options = CompileOptions(pieces=True)
+    found = switches_of(Compiler(PROGRAM, options=options)._as_lowered)
+    assert found is not None
+    assert {(e.name, e.indices) for e in found.ints} == {("link", ()), ("family", ()), ("dist", (1,)), ("dist", (2,))}
+    outcomes = {(c.element.name, c.symbol, c.literal) for c in found.outcomes}
+    assert outcomes == {("has_intercept", "!=", 0), ("has_intercept", "==", 1), ("K", ">", 0), ("heavy", "!=", 0),
+                        ("trials", ">", 3)}  # fmt: skip
+
+
+def test_code_is_made_once_for_what_is_decided(compiled: list[str]) -> None:
+    def made(**given: Any) -> list[str]:
+        compiled.clear()
+        model = ulam.StanModel(PROGRAM, data(**given))
+        model.log_density_gradient(np.zeros(len(model.param_unc_names())) + 0.1)
+        return compiled[:]
+
+    assert made() == ["setup", "gradient_propto"]
+    assert made() == made(rows=30, columns=5, trials=9, has_intercept=1) == []
+    assert made(family=2) == made(columns=0) == made(trials=2) == ["gradient_propto"]
+    assert made(family=2, rows=3) == []
+
+
+def test_only_what_is_reached_is_there() -> None:
+    model = ulam.StanModel(PROGRAM, data(family=2))
+    called = {stage: calls_of_model(str(model.module(stage))) for stage in ("written", "optimized")}
+    assert {"gamma_lpdf", "student_t_lpdf", "normal_lpdf"} <= called["written"]
+    assert "gamma_lpdf" in called["optimized"]
+    assert not called["optimized"] & {"student_t_lpdf", "double_exponential_lpdf"}
+
+
+def calls_of_model(text: str) -> set[str]:
+    block = text[text.index("stan.block model") : text.index("stan.block generated_quantities")]
+    return set(re.findall(r"stan.call (\w+)", block))
+
+
+def test_programs_without_data_wait(compiled: list[str]) -> None:
+    program = ulam.StanProgram(PROGRAM)
+    assert compiled == ["setup"]
+    for given in (data(), data(family=3)):
+        assert_same(results(program(given)), results(ulam.StanModel(PROGRAM, given, opt_level=0)))
+
+
+def test_models_elsewhere_are_the_same() -> None:
+    model = ulam.StanModel(PROGRAM, data(family=2))
+    assert_same(results(pickle.loads(pickle.dumps(model))), results(model))
+
+
+def test_a_library_is_for_any_data(tmp_path: Path) -> None:
+    """Also that of a model whose code is for its own."""
+    import ctypes
+    import json
+
+    path = ulam.StanModel(PROGRAM, data(family=2)).bridgestan_library()
+    library = ctypes.CDLL(path)
+    library.bs_model_construct.restype = ctypes.c_void_p
+    library.bs_log_density.argtypes = (
+        [ctypes.c_void_p, ctypes.c_bool, ctypes.c_bool] + [ctypes.POINTER(ctypes.c_double)] * 2 + [ctypes.c_void_p]
+    )
+    other = data(family=1)
+    text = json.dumps({key: np.asarray(value).tolist() for key, value in other.items()})
+    handle = library.bs_model_construct(text.encode(), 1, None)
+    assert handle
+    point = np.full(4, 0.3)
+    found = ctypes.c_double()
+    pointer = point.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+    assert library.bs_log_density(handle, True, True, pointer, ctypes.byref(found), None) == 0
+    expected = ulam.StanModel(PROGRAM, other, opt_level=0).log_density(point)
+    np.testing.assert_allclose(found.value, expected, rtol=1e-12)
+
+
+LINES: dict[str, Callable[[str], str]] = {
+    "elements that are not there": lambda condition: f"if ({condition}) target += x; else target += -x;",
+    "in a loop": lambda condition: f"for (i in 1:3) {{ if ({condition}) target += i * x; }}",
+    "both operands": lambda condition: f"if (k > 1 && {condition}) target += 2 * x; else if (!k) target += x;",
+    "the other way round": lambda condition: f"target += ({condition} || 2 < k) ? x : -x;",
+}
+CONDITIONS = ("f[1] == 1", "f[2] > 0", "1 <= k", "k == f[1]", "f[k + 1] == 1", "k != 0", "!(k == 2)", "f[3] == 1")
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_conditions(line: str, condition: str) -> None:
+    """What is no switch stays as it is, errors of the unchosen arms' indices are not told, those of others are."""
+    text = f"""
+    data {{ int n; array[n] int f; int k; }}
+    parameters {{ real<lower=-3, upper=3> x; }}
+    model {{ {LINES[line](condition)} }}
+    """
+    for given in ({"n": 2, "f": [1, 0], "k": 1}, {"n": 3, "f": [0, 2, 1], "k": 2}, {"n": 0, "f": [], "k": 0}):
+        found = [outcome(ulam.StanModel(text, given, opt_level=level)) for level in (0, 3)]
+        assert found[0] == found[1]
+
+
+def outcome(model: ulam.StanModel) -> Any:
+    try:
+        value, gradient = model.log_density_gradient(np.array([0.4]))
+        return round(value, 9), gradient.round(9).tolist()
+    except ulam.UlamError as error:
+        return str(error)
+
+
+def test_drawn_data_are_not_known() -> None:
+    text = """
+    transformed data { int k = poisson_rng(3) > 2; }
+    parameters { real x; }
+    model { if (k == 1) x ~ normal(1, 1); else x ~ normal(-1, 1); }
+    """
+    for seed in range(4):
+        found = [ulam.StanModel(text, seed=seed, opt_level=level).log_density([0.3]) for level in (0, 3)]
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("level", [0, 3, 4])
+def test_profiles_keep_their_names(level: int) -> None:
+    text = """
+    functions { real twice(real x) { profile("in a function") { return 2 * x; } } }
+    data { int k; vector[5] y; }
+    parameters { real a; real b; }
+    model {
+      if (k == 1) { profile("one") { a ~ normal(0, 1); } }
+      else { profile("two") { a ~ normal(0, 2); } }
+      profile("three") { for (i in 1:5) y[i] ~ normal(b, 1); }
+      target += -square(twice(b));
+    }
+    """
+    model = ulam.StanModel(text, {"k": 2, "y": np.arange(5.0)}, opt_level=level)
+    model.log_density_gradient(np.array([0.1, 0.2]))
+    assert model.profiler is not None
+    assert [row.name for row in model.profiler.rows()] == ["in a function", "two", "three"]
+
+
+def test_small_programs_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_switches, "LEAST_OPS", 10**6)
+    assert Compiler(PROGRAM, options=CompileOptions(pieces=True)).metadata()["switches"] is None
