@@ -3,7 +3,8 @@
 * Pure ops; the operands of commutative ones in either order. Constants are compared bit by bit (0.0 is not -0.0).
 * `rt.load`, if no op in between may write the buffer; a load after a store to the same element gives what was stored.
   So for `ad.kept` and `ad.keep`.
-* `rt.check` of a condition that a dominating check has found true.
+* `rt.check` of a condition that a dominating check has found true; a loop that checks what one before it has checked
+  (`passed_checks`).
 
 One walk per function over a scoped table. What a loop may write is forgotten before its body is entered.
 """
@@ -33,6 +34,7 @@ from ulam.passes.loops.effects import (
     written_roots,
 )
 from ulam.passes.loops.function_passes import FunctionPass
+from ulam.passes.loops.passed_checks import checks_of
 from ulam.passes.rewriting import discard, replace_uses
 
 Key = tuple[object, ...]
@@ -87,8 +89,6 @@ class _Loads:
 
     def forget(self, written: set[Root]) -> None:
         """Drops what may have changed when buffers with these roots were written."""
-        if not written:
-            return
         if UNKNOWN in written:
             self._of.clear()
             self._all_forgotten = True
@@ -108,6 +108,8 @@ class _Eliminator:
     writes: dict[Operation, set[Root]] = field(default_factory=dict[Operation, set[Root]])  # of ops with regions
     numbers: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
     number_by_id: dict[int, tuple[int, Attribute]] = field(default_factory=dict[int, tuple[int, Attribute]])
+    passed: dict[Key, set[Root]] = field(default_factory=dict[Key, set[Root]])
+    """Loops that only check, and the memory that they read."""
     changed: bool = False
     binds: bool = False  # the function writes the bound table: reads of it are not all the same
 
@@ -140,6 +142,7 @@ class _Eliminator:
     def _block(self, block: Block) -> None:
         outer = len(self.scope)
         known = self.known
+        passed = frozenset(self.passed)
         op = block.first_op
         while op is not None:
             following = following_op(op)
@@ -165,6 +168,9 @@ class _Eliminator:
             op = following
         while len(self.scope) > outer:
             del self.known[self.scope.pop()]
+        if self.passed:
+            for key in self.passed.keys() - passed:
+                del self.passed[key]
 
     def _check(self, op: Operation) -> None:
         condition, *_ = operand_tuple(op)
@@ -189,8 +195,15 @@ class _Eliminator:
         self.changed = True
         discard(op)
 
+    def _forget(self, written: set[Root]) -> None:
+        if written:
+            self.loads.forget(written)
+            for key, read in list(self.passed.items()):
+                if UNKNOWN in written or UNKNOWN in read or not read.isdisjoint(written):
+                    del self.passed[key]
+
     def _write(self, op: Operation) -> None:
-        self.loads.forget(written_roots(op))
+        self._forget(written_roots(op))
         if isinstance(op, rt.StoreOp):
             value, buffer, index = operand_tuple(op)
             self.loads.add(root(buffer), (id(buffer), id(index)), value)
@@ -200,14 +213,20 @@ class _Eliminator:
 
     def _regions(self, op: Operation) -> None:
         written = self.writes[op]
+        if type(op) is scf.ForOp and (checks := checks_of(op)) is not None:
+            key, read = checks
+            if key in self.passed:
+                self._discard(op)
+                return
+            self.passed[key] = read
         if not isinstance(op, scf.IfOp):
-            self.loads.forget(written)
+            self._forget(written)
         before = self.loads
         for block in blocks_of(op):
             self.loads = _Loads(before)
             self._block(block)
         self.loads = before
-        self.loads.forget(written)
+        self._forget(written)
 
     # ------------------------------------------------------------ keys
 

@@ -87,3 +87,59 @@ func.func @prepare(%v: f64) -> (f64, f64) {
   %b = rt.bound 3 : f64
   func.return %a, %b : f64, f64
 }
+
+// -----
+
+// A loop that checks what one before it has checked goes; not where the memory was written meanwhile, or where the
+// first may not have run.
+// CHECK-LABEL: func.func @checks
+// CHECK: scf.for %{{.*}} = %{{.*}} to %n
+// CHECK: rt.check %{{.*}} site 1
+// CHECK-NOT: site 2
+// CHECK: rt.store
+// CHECK: site 3
+// CHECK: scf.if
+// CHECK: site 4
+// CHECK: } else
+// CHECK: site 5
+// CHECK: site 6
+func.func @checks(%x: !rt.buf<f64>, %y: !rt.buf<f64>, %n: i64, %c: i1) attributes {rt.entry = #rt.entry} {
+  %0 = arith.constant 0 : i64
+  %1 = arith.constant 1 : i64
+  scf.for %i = %0 to %n step %1 : i64 {
+    %a = rt.load %x[%i] : f64
+    %ok = arith.cmpf ord, %a, %a : f64
+    rt.check %ok site 1 status 3 with %i : i64
+  }
+  scf.for %j = %0 to %n step %1 : i64 {
+    %b = rt.load %x[%j] : f64
+    %fine = arith.cmpf ord, %b, %b : f64
+    rt.check %fine site 2 status 3 with %j : i64
+  }
+  %v = rt.load %y[%0] : f64
+  rt.store %v, %x[%0] : f64
+  scf.for %k = %0 to %n step %1 : i64 {
+    %d = rt.load %x[%k] : f64
+    %good = arith.cmpf ord, %d, %d : f64
+    rt.check %good site 3 status 3 with %k : i64
+  }
+  scf.if %c {
+    scf.for %k = %0 to %n step %1 : i64 {
+      %d = rt.load %y[%k] : f64
+      %good = arith.cmpf ord, %d, %d : f64
+      rt.check %good site 4 status 3 with %k : i64
+    }
+  } else {
+    scf.for %k = %0 to %n step %1 : i64 {
+      %d = rt.load %y[%k] : f64
+      %good = arith.cmpf ord, %d, %d : f64
+      rt.check %good site 5 status 3 with %k : i64
+    }
+  }
+  scf.for %k = %0 to %n step %1 : i64 {
+    %d = rt.load %y[%k] : f64
+    %good = arith.cmpf ord, %d, %d : f64
+    rt.check %good site 6 status 3 with %k : i64
+  }
+  func.return
+}
