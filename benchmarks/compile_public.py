@@ -1,12 +1,16 @@
 """How long public Stan programs take to compile, in multiples of the median of an earlier version, in one run.
 
     python benchmarks/compile_public.py --programs TABLE.tsv --checkouts DIR [--extracted DIR] [--before PYTHON]
-        [--allow TEXT=MULTIPLE ...] [--level 3] [--seconds 300] [--only TEXT ...] [--shard 1/4] [--results FILE]
+        [--allow TEXT=MULTIPLE ...] [--level 3] [--data] [--seconds 300] [--only TEXT ...] [--shard 1/4]
+        [--results FILE]
 
 TABLE.tsv has a column `program` (see `public_sources.py`), DIR bare repositories `OWNER+NAME/repo`. Of each program
 transformed data, gradient, and transformed parameters with generated quantities are compiled, in a process of its own
 that has imported the compiler: CPU time, time on the clock, and largest memory. PYTHON is that of an environment with
 the earlier version, which compiles each program right before, for at most 20 s: a median does not notice.
+
+With --data, programs whose data have switches are compiled as a user's are, for what these are in rstanarm's data for a
+small model, or in random ones; for any data (`any data` behind the figure) where there are none that fit.
 
 Judged are, in multiples of the median of the earlier version: median and 95th percentile, at most 5% more than there;
 the 99th percentile, at most 6; and each program, at most 12, or what --allow says of names with TEXT. The exit status
@@ -25,27 +29,40 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from public_sources import PublicProgram, Repositories
+from random_data import NoData, random_data
+from rstanarm import MAKERS
 from sweeps import add_options, in_child, sweep
 
+import ulam
 from ulam.runtime.compiler import CompileOptions, Compiler, load_stages
+
+if TYPE_CHECKING:
+    from ulam.passes.known_data import KnownSwitches
 
 UNITS = ("setup", "gradient_propto", "constrain")
 TOLERANCE = 1.05
 MOST_99 = 6.0
 MOST = 12.0
 SECONDS_BEFORE = 20.0
+ATTEMPTS = 20
+"""Random data that are tried for a program."""
 
 
-def compiled(program: PublicProgram, level: int) -> dict[str, Any]:
+def compiled(program: PublicProgram, level: int, switches: KnownSwitches | None) -> dict[str, Any]:
     """In a child: seconds of CPU and clock that the units take, all threads together, and MB."""
-    options = CompileOptions(opt_level=level, include_paths=program.folders)
+    as_models = {} if switches is None else {"pieces": True}  # an earlier version may not know it
+    options = CompileOptions(opt_level=level, include_paths=program.folders, **as_models)
     cpu, clock = time.process_time(), time.perf_counter()
     compiler = Compiler(program.code, Path(program.name).name, options)
+    if switches is not None:
+        compiler.metadata()
+        compiler.specialize(switches)
     compiler.compile_all(UNITS)
     return {
         "cpu": time.process_time() - cpu,
@@ -55,10 +72,42 @@ def compiled(program: PublicProgram, level: int) -> dict[str, Any]:
     }
 
 
-def measured(program: PublicProgram, level: int, seconds: float) -> dict[str, Any]:
+def measured(
+    program: PublicProgram, level: int, seconds: float, switches: KnownSwitches | None = None
+) -> dict[str, Any]:
     """What compiling a program takes; `problem` if it does not compile, or takes more than `seconds`."""
-    outcome = in_child(lambda: compiled(program, level), seconds)
+    outcome = in_child(lambda: compiled(program, level, switches), seconds)
     return outcome.answer if outcome.answer is not None else {"problem": outcome.problem}
+
+
+def switches_of(program: PublicProgram) -> KnownSwitches | bool:
+    """What the switches of a program are in data for it; whether it has some, where no data are known."""
+    from ulam.passes.known_data import KnownSwitches
+
+    options = CompileOptions(include_paths=program.folders, pieces=True)
+    metadata = Compiler(program.code, Path(program.name).name, options).metadata()
+    if metadata["switches"] is None:
+        return False
+    for data in candidates(program):
+        try:
+            model = ulam.StanModel(program.code, data, include_paths=program.folders, opt_level=0)
+        except ulam.UlamError:
+            continue
+        values = model.bound_values()
+        return KnownSwitches.of(metadata["switches"], lambda name: values.get(name))  # noqa: B023
+    return True
+
+
+def candidates(program: PublicProgram) -> Iterator[dict[str, Any]]:
+    """Data that may fit a program."""
+    name = Path(program.name).name.partition(".")[0]
+    if "/rstanarm/" in program.name and name in MAKERS:
+        yield MAKERS[name](np.random.default_rng(20))
+    for attempt in range(ATTEMPTS):
+        try:
+            yield random_data(program.code, "model.stan", program.folders, attempt)
+        except NoData:
+            continue
 
 
 def worker() -> int:
@@ -97,7 +146,9 @@ def examined(
     except FileNotFoundError as error:
         return {"problem": f"not found: {error}"}
     row = {"before": before(program, options.level)} if before is not None else {}
-    return row | measured(program, options.level, options.seconds)
+    switches = switches_of(program) if options.data else False
+    row["any data"] = switches is True
+    return row | measured(program, options.level, options.seconds, None if isinstance(switches, bool) else switches)
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -135,7 +186,8 @@ def report(rows: Sequence[dict[str, Any]], allowed: dict[str, float]) -> int:
         failed = failed or missed
         print(
             f"  {row['name']}: {multiple:.1f} ({row['cpu']:.2f} s of CPU, {row['clock']:.2f} s on the clock, "
-            f"{row['memory']:.0f} MB, {row['code'] / 1000:.0f} kB of code){' MISSED' if missed else ''}"
+            f"{row['memory']:.0f} MB, {row['code'] / 1000:.0f} kB of code)"
+            f"{' any data' if row['any data'] else ''}{' MISSED' if missed else ''}"
         )
     return int(failed)
 
@@ -148,6 +200,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--before", metavar="PYTHON", help="one with an earlier version")
     parser.add_argument("--allow", nargs="*", default=[], metavar="TEXT=MULTIPLE", help="of programs with that name")
     parser.add_argument("--level", type=int, default=3)
+    parser.add_argument("--data", action="store_true", help="programs that have switches are compiled for data")
     parser.add_argument("--seconds", type=float, default=300, help="CPU time that a program may take")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     add_options(parser)

@@ -207,10 +207,80 @@ def _events(rng: np.random.Generator) -> dict[str, Any]:
     return {**found, "N": counts, "num_non_zero": counts}
 
 
+def _submodels(rng: np.random.Generator) -> dict[str, Any]:
+    """As `mvmer.stan` has two outcomes, reals and counts, with an intercept of each for each group."""
+    rows, predictor = _design(rng)
+    none = np.zeros((0, 0))
+    found: dict[str, Any] = {
+        "M": 2,
+        "has_weights": 0,
+        "has_aux": [1, 0, 0],
+        "resp_type": [1, 2, 0],
+        "intercept_type": [1, 1, 0],
+        "family": [1, 6],
+        "link": [1, 1],
+        **{name: [ROWS, ROWS, 0] for name in ("yNobs", "yNeta")},
+        "yK": [COLUMNS, COLUMNS, 0],
+        "t": 1,
+        "p": [2],
+        "l": [GROUPS],
+        "q": 2 * GROUPS,
+        "len_theta_L": 3,
+        "bN1": GROUPS,
+        "bK1": 2,
+        "bK1_len": [1, 1, 0],
+        "bK1_idx": [[1, 1], [2, 2], [0, 0]],
+        "bN2": 0,
+        "bK2": 0,
+        "bK2_len": [0, 0, 0],
+        "bK2_idx": np.zeros((3, 2), dtype=int),
+        "yReal1": predictor + rng.normal(size=ROWS),
+        "yInt2": rng.poisson(np.exp(0.5 * predictor)),
+        "y_prior_dist": [1, 1, 0],
+        "y_prior_dist_for_intercept": [1, 1],
+        "y_prior_dist_for_aux": [3, 0],
+        "prior_dist_for_cov": 2,
+        "prior_PD": 0,
+        "has_offset": [0, 0, 0],
+        **{f"y_{name}": np.zeros(2) for name in ("global_prior_df", "global_prior_scale", "slab_df", "slab_scale")},
+        **{f"y_prior_mean_for_{name}": np.zeros(2) for name in ("intercept", "aux")},
+        **{f"y_prior_{what}_for_{name}": np.ones(2) for what in ("scale", "df") for name in ("intercept", "aux")},
+        "len_concentration": 0,
+        "len_regularization": 0,
+        "b_prior_shape": [1.0],
+        "b_prior_scale": [1.0],
+        "b_prior_concentration": [],
+        "b_prior_regularization": [],
+        **{f"b1_prior_{name}": np.ones(2) for name in ("scale", "df")},
+        **{f"b2_prior_{name}": [] for name in ("scale", "df")},
+        "b1_prior_regularization": 1.0,
+        "b2_prior_regularization": 1.0,
+        "yInt1": [],
+        "yInt3": [],
+        "yReal2": [],
+        "yReal3": [],
+    }
+    for number in (1, 2, 3):
+        there = number < 3
+        found |= {
+            f"yX{number}": rows["X"][0] if there else none,
+            f"yXbar{number}": np.zeros(COLUMNS) if there else [],
+            f"y{number}_Z1": np.ones((1, ROWS)) if there else none,
+            f"y{number}_Z1_id": rows["v"] if there else [],
+            f"y{number}_Z2": none,
+            f"y{number}_Z2_id": [],
+            f"y{number}_offset": [],
+            f"y_prior_mean{number}": np.zeros(COLUMNS) if there else [],
+            **{f"y_prior_{what}{number}": np.ones(COLUMNS) if there else [] for what in ("scale", "df")},
+        }
+    return found
+
+
 MAKERS: dict[str, Callable[[np.random.Generator], dict[str, Any]]] = {
     "bernoulli": _events,
     "binomial": _glm(0, _successes),
     "continuous": _glm(3, _reals),
     "count": _glm(3, _counts),
+    "mvmer": _submodels,
     "polr": _glm(0, _categories),
 }
