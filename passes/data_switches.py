@@ -13,10 +13,12 @@ made for what the switches are, therefore: it holds for all data that have the s
 them in it. Data are bound, and checked, by code for any data, which is compiled of the program without what is
 evaluated later (`binding_program`).
 
-There are two kinds. The value of an int, or of an element of an array at a literal index, is known if it is checked to
-be between two literals that are close to each other, or if it is handed to functions of the program and all that is
-done with it, there and elsewhere, is to compare it with literals, or to ask whether it is 0. Of others (`K`), which may
-have any value, the outcomes of such comparisons are known.
+The value of an int, or of an element of an array at a literal index, is known if it is checked to be between two
+literals that are close to each other, or if it is handed to functions of the program and all that is done with it,
+there and elsewhere, is to compare it with literals, or to ask whether it is 0. Of others (`K`), which may have any
+value, the outcomes of such comparisons are known. Of an array whose elements functions compare with two literals or
+more (`if (dist == 1) ... else if (dist == 2) ...`) it is known which values they have; what functions are given then is
+found by `analysis/value_sets`.
 
 Small programs have no switches: they compile in no time, and would compile again for each.
 """
@@ -34,9 +36,10 @@ from ulam.dialects.stan.expressions import COMPARISONS
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.call_graph import called_by
+from ulam.passes.analysis.value_sets import ValueSets
 from ulam.passes.known_data import Element, IntComparison, KnownSwitches
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import cloned, replace_uses
+from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.variable_form import Variable, constant, is_global, literal_of
 
 NAME = "data-switches"
@@ -50,15 +53,17 @@ _DATA_BLOCKS = ("data", "transformed_data")
 _COMPARING: dict[type[Operation], str] = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in COMPARISONS}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NOT = stan.UNARY_OPERATORS["!"]
+_OF_SIZES = frozenset(("size", "num_elements", "dims"))
 _CONDITIONS = frozenset[type]((stan.IfOp, stan.SelectOp, stan.AndOp, stan.OrOp))
 
 
 @record(frozen=True)
 class Switches:
-    """Ints whose values are to be known, and comparisons of others whose outcomes are."""
+    """Ints whose values are to be known, comparisons of others whose outcomes are, and arrays whose elements are."""
 
     ints: Sequence[Element]
     outcomes: Sequence[IntComparison]
+    kinds: Sequence[str]
 
 
 def switches_of(module: ModuleOp) -> Switches | None:
@@ -69,7 +74,9 @@ def switches_of(module: ModuleOp) -> Switches | None:
     comparisons = uses.comparisons(ints)
     deciding = [use for element in ints for value in uses.elements[element] for use in value.uses]
     deciding += [use for places in comparisons.values() for use in places]
-    return Switches(ints, list(comparisons)) if uses.decided_ops(deciding) >= LEAST_OPS else None
+    kinds = [name for name in uses.arrays if uses.tells_kinds(name)]
+    deciding += [use for name in kinds for read in uses.arrays[name] for use in read.uses]
+    return Switches(ints, list(comparisons), kinds) if uses.decided_ops(deciding) >= LEAST_OPS else None
 
 
 def specialize_switches(module: ModuleOp, known: KnownSwitches) -> None:
@@ -86,9 +93,31 @@ def specialize_switches(module: ModuleOp, known: KnownSwitches) -> None:
         if (number := known.ints.get(element)) is not None:
             for value in values:
                 _replace(value, number)
+    _fold(ValueSets(program, known.kinds))
     told = sorted(f"{e.name}{list(e.indices) or ''} is {n}" for e, n in known.ints.items())
     remark(NAME, program.location, "program", f"its code is for data whose {', '.join(told)}", done=True)
     run_pipeline(module, "partial-evaluation{preserve-numerics=true},dead-code-elimination", skip_unused=True)
+
+
+def _fold(sets: ValueSets) -> None:
+    """Makes literals of comparisons, of functions of ints, and of arguments that have but one value."""
+    for block in list(sets.bodies()):
+        formals = [(formal, sets.of(formal)) for formal in block.args if formal.type == stan.INT]
+        computed = [(result, sets.of(result)) for op in ops_within(block) for result in op.results if _is_folded(op)]
+        for value, values in computed:
+            if values is not None and len(values) == 1:
+                _replace(value, *values)
+        for formal, values in formals:
+            first = block.first_op
+            if values is not None and len(values) == 1 and first is not None:
+                literal = constant(*values, first.location)
+                block.insert_op_before(literal, first)
+                replace_uses(formal, literal.res)
+
+
+def _is_folded(op: Operation) -> bool:
+    is_call = isinstance(op, stan.CallOp) and op.user is not None and op.res is not None and op.res.type == stan.INT
+    return is_call or type(op) in _COMPARING or isinstance(op, stan.AndOp | stan.OrOp | _NOT)
 
 
 def _replace(value: SSAValue, number: int) -> None:
@@ -97,6 +126,8 @@ def _replace(value: SSAValue, number: int) -> None:
     literal = constant(number, op.location)
     op.parent.insert_op_before(literal, op)
     replace_uses(value, literal.res)
+    if isinstance(op, stan.CallOp):  # of ints alone: it has no effects
+        discard(op)
 
 
 def _decide(use: Use, outcome: bool) -> None:
@@ -150,6 +181,8 @@ class _Uses:
         """Variables of ints of the data, and how many values each may have by what it is checked for."""
         self.elements: dict[Element, list[SSAValue]] = {}
         """Ints, and elements of arrays of them, that are read in blocks that do not bind data."""
+        self.arrays: dict[str, list[SSAValue]] = {}
+        """Arrays of ints that are read there."""
         parts = list(program.body.block.ops)
         self._functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
         for part in parts:
@@ -169,6 +202,8 @@ class _Uses:
             if isinstance(op, stan.GlobalOp) and op.var_name.data in self._checked:
                 for read in (use.operation for use in op.res.uses):
                     if isinstance(read, stan.ReadOp):
+                        if read.res.type != stan.INT:
+                            self.arrays.setdefault(op.var_name.data, []).append(read.res)
                         for index, value in _ints_of(read.res):
                             self.elements.setdefault(Element(op.var_name.data, index), []).append(value)
 
@@ -177,9 +212,37 @@ class _Uses:
         uses = [use for value in self.elements[element] for use in value.uses]
         if self._checked[element.name] > MOST_VALUES:
             in_functions = any(self._formal(use) is not None for use in uses)
-            if not in_functions or not self._only_decide(uses, set()):
+            if not in_functions or not (self._only_decide(uses, set()) or self._tell_kinds(uses)):
                 return False
         return any(True for _ in self._decisions(uses, set()))
+
+    def tells_kinds(self, name: str) -> bool:
+        """Whether the elements of an array tell functions what to do, and are nothing else."""
+        return self._tell_kinds(use for read in self.arrays[name] for use in read.uses)
+
+    def _tell_kinds(self, uses: Iterable[Use]) -> bool:
+        literals: set[int] = set()
+        return self._are_kinds(uses, literals, set()) and len(literals) > 1
+
+    def _are_kinds(self, uses: Iterable[Use], literals: set[int], seen: set[SSAValue]) -> bool:
+        """Whether ints are compared, put into other ints, and handed on; with what functions compare them."""
+        for use in uses:
+            op = use.operation
+            formal = self._formal(use)
+            if formal is not None:
+                if formal not in seen:
+                    seen.add(formal)
+                    if not self._are_kinds(formal.uses, literals, seen):
+                        return False
+            elif (against := _against(use)) is not None:
+                literals.add(against[1])
+            elif isinstance(op, stan.IndexOp) and not use.index:
+                if not self._are_kinds(op.res.uses, literals, seen):
+                    return False
+            elif not isinstance(op, stan.PrintOp | stan.ArrayOp | stan.AssignOp):
+                if not isinstance(op, stan.CallOp) or op.callee.data not in _OF_SIZES:
+                    return False
+        return True
 
     def comparisons(self, without: Sequence[Element]) -> dict[IntComparison, list[Use]]:
         """Comparisons of ints with literals by which blocks decide something, and where they are."""
@@ -236,6 +299,8 @@ class _Uses:
                     yield from self._decisions(formal.uses, seen)
             elif (compared := _comparison(use)) is not None:
                 yield from self._decisions(compared.uses, seen)
+            elif isinstance(op, stan.IndexOp) and not use.index:
+                yield from self._decisions(op.res.uses, seen)
             elif _is_condition(use):
                 if isinstance(op, stan.IfOp | stan.SelectOp):
                     yield op

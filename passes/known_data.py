@@ -61,17 +61,21 @@ class IntComparison(NamedTuple):
 @record(frozen=True)
 class KnownSwitches:
     """What is known of a large program's switches (`data_switches`), and nothing else: its code is for all data that
-    have the same. Values of ints, and outcomes of comparisons of others."""
+    have the same. Values of ints, outcomes of comparisons of others, and which values elements of arrays have."""
 
     ints: Mapping[Element, int]
     outcomes: Mapping[IntComparison, bool]
+    kinds: Mapping[str, frozenset[int]]
 
     @classmethod
     def of(cls, switches: Mapping[str, Any], value_of: Callable[[str], Any]) -> KnownSwitches:
         """From what a program's metadata tell, and the values of variables as arrays; None is that of an unknown one.
 
-        Elements that are not there are not known.
+        Elements that are not there are not known, nor are arrays with more than a few different ones.
         """
+        arrays = {name: value for name in switches["kinds"] if (value := value_of(name)) is not None}
+        # What is read of no element may be anything: a kind that is likely to be there.
+        kinds = {name: frozenset(value.ravel().tolist() or [1]) for name, value in arrays.items()}
         comparisons = [(Element(name, tuple(index)), symbol, to) for (name, index), symbol, to in switches["outcomes"]]
         ints = [Element(name, tuple(index)) for name, index in switches["ints"]]
         values: dict[Element, int] = {}
@@ -85,6 +89,7 @@ class KnownSwitches:
         return cls(
             {element: values[element] for element in ints if element in values},
             {IntComparison(of, symbol, to): COMPARE[symbol](values[of], to) for of, symbol, to in told},
+            {name: found for name, found in kinds.items() if len(found) <= MOST_KINDS},
         )
 
     @cached_property
@@ -92,9 +97,13 @@ class KnownSwitches:
         """Changes with every value and outcome."""
         from ulam.library.digests import sha256
 
-        return sha256(repr((sorted(self.ints.items()), sorted(self.outcomes.items()))).encode()).hexdigest()
+        kinds = [(name, sorted(found)) for name, found in sorted(self.kinds.items())]
+        parts = (sorted(self.ints.items()), sorted(self.outcomes.items()), kinds)
+        return sha256(repr(parts).encode()).hexdigest()
 
 
+MOST_KINDS = 16
+"""Different elements of an array that are known."""
 COMPARE: Mapping[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip

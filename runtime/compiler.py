@@ -201,7 +201,7 @@ class Compiler:
             from ulam.passes.data_switches import switches_of
 
             found = switches_of(module)
-            return {"ints": found.ints, "outcomes": found.outcomes} if found else None
+            return dict(vars(found)) if found is not None else None
 
     @cached_property
     def _binding(self) -> Compiler:
