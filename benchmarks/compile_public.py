@@ -56,7 +56,7 @@ ATTEMPTS = 20
 
 def compiled(program: PublicProgram, level: int, switches: KnownSwitches | None) -> dict[str, Any]:
     """In a child: seconds of CPU and clock that the units take, all threads together, and MB."""
-    as_models = {} if switches is None else {"pieces": True}  # an earlier version may not know it
+    as_models: dict[str, Any] = {} if switches is None else {"pieces": True}  # an earlier version may not know it
     options = CompileOptions(opt_level=level, include_paths=program.folders, **as_models)
     cpu, clock = time.process_time(), time.perf_counter()
     compiler = Compiler(program.code, Path(program.name).name, options)
@@ -145,7 +145,7 @@ def examined(
         program = repositories.program(name)
     except FileNotFoundError as error:
         return {"problem": f"not found: {error}"}
-    row = {"before": before(program, options.level)} if before is not None else {}
+    row: dict[str, Any] = {"before": before(program, options.level)} if before is not None else {}
     switches = switches_of(program) if options.data else False
     row["any data"] = switches is True
     return row | measured(program, options.level, options.seconds, None if isinstance(switches, bool) else switches)

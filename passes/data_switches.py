@@ -106,11 +106,11 @@ def _fold(sets: ValueSets) -> None:
         computed = [(result, sets.of(result)) for op in ops_within(block) for result in op.results if _is_folded(op)]
         for value, values in computed:
             if values is not None and len(values) == 1:
-                _replace(value, *values)
+                _replace(value, next(iter(values)))
         for formal, values in formals:
             first = block.first_op
             if values is not None and len(values) == 1 and first is not None:
-                literal = constant(*values, first.location)
+                literal = constant(next(iter(values)), first.location)
                 block.insert_op_before(literal, first)
                 replace_uses(formal, literal.res)
 

@@ -215,7 +215,7 @@ class ValueSets:
             self._evaluated[key] = None
             if function is not None and function.body.blocks and depth:
                 block = function.body.block
-                values = dict(zip(block.args, numbers, strict=True))
+                values: dict[SSAValue, int] = dict(zip(block.args, numbers, strict=True))
                 self._evaluated[key] = _Call(self, values, depth - 1).result(block)
         return self._evaluated[key]
 

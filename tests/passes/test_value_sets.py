@@ -91,7 +91,7 @@ def test_arms_that_no_call_reaches_go() -> None:
     assert left(1, 2, 1) == {1, 2}
     assert left(2, 2) == left(1, 1) == left() == set()
     assert left(3) == left(1, 3) == {1, 3}  # an array has the values of all of its elements
-    assert left(2, 3, 4) == {2, 3}
+    assert left(2, 3, 4, way=2) == {2, 3}
     assert left(*range(30)) == {1, 2, 3}
 
 
