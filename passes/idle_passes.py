@@ -68,6 +68,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "form-layouts": (*_any("loop:ad.target_add"), *_any("loop:arith.mulf")),
     "sparse-designs": (*_any("loop:scf.for"), *_any("loop:arith.mulf")),
     "count-profile-entries": _any("ad.profile_begin"),
+    "small-sizes": _any("loop:scf.for"),
     "strip-mine": _any("loop:scf.for loop:rt.alloc"),
     "share-parts": _any("many"),
     "split-functions": _any("many"),

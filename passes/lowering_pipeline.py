@@ -35,6 +35,8 @@ EQUAL_DESIGNS = (
     'if-changed{passes="unique-designs" then="fold,cse,licm,dce"}',
 )
 """The same for rows that several loops compute one after the other: before reverse mode, which gives them one body."""
+SMALL_SIZES = 'if-changed{passes="small-sizes" then="fold,forward-stores{function=evaluate},cse,licm,dce"}'
+"""Gives the heaviest nest versions without inner loops, before it gets its derivatives."""
 ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
 """The same behind reverse mode: loops over rows have their derivatives then."""
 
@@ -113,6 +115,8 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_loose else ())]
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
         passes += _behind_fusion(layouts, unit.hessian) if is_loose else ()
+        if is_loose and not unit.hessian:
+            passes.append(SMALL_SIZES)
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")

@@ -63,7 +63,7 @@ def _visit(block: Block, most: int, inside: bool) -> bool:
         if type(op) is scf.ForOp and not (inside and not _is_hot_inner(op)):
             values = _iterations(op)
             if values is not None and 2 <= len(values) <= most and _is_small(op, len(values), _SIZE * most):
-                _unroll(op, values)
+                unroll(op, values)
                 changed = True
         op = following
     return changed
@@ -90,7 +90,8 @@ def _is_small(op: Operation, count: int, most: int) -> bool:
     return True
 
 
-def _unroll(op: scf.ForOp, values: range) -> None:
+def unroll(op: scf.ForOp, values: range) -> None:
+    """Writes the iterations of a loop out, in its place."""
     block, body = op.parent, op.body.block
     end = body.last_op
     assert block is not None and end is not None
