@@ -50,6 +50,8 @@ from ulam.passes.rewriting import cloned, copies, discard, rebuild, replace_uses
 
 _CONSTANT_BITS = 120.0
 """What a constant factor may be away from 1, in powers of 2."""
+_BEYOND = 2.0
+"""How far beyond the bound the logarithm of a factor may be that is too large."""
 
 
 @record(frozen=True)
@@ -286,13 +288,13 @@ class _Rewriting:
         assert factors is not None
         write = OpWriter.behind(value)
         exact = len(factors) <= 2 and all(factor.is_exact for factor in factors)
-        numbers = [self._factor(factor, write) for factor in factors]
-        product = numbers[0]
-        for number in numbers[1:]:
-            product = write.real(arith.MulfOp, product, number)
         constants = sum(factor.kind == "constant" for factor in factors)
         bits = (RANGE_BITS - _CONSTANT_BITS * constants) / max(len(factors) - constants, 1)
         bound = math.ldexp(1.0, max(int(bits), 0))
+        numbers = [self._factor(factor, write, bound) for factor in factors]
+        product = numbers[0]
+        for number in numbers[1:]:
+            product = write.real(arith.MulfOp, product, number)
         conditions: list[SSAValue] = []
         for factor, number in zip(factors, numbers, strict=True):
             if factor.kind == "constant" or (factor.kind == "twin" and len(factors) == 1):
@@ -305,7 +307,9 @@ class _Rewriting:
         self._products[value] = product
         return product
 
-    def _factor(self, factor: _Factor, write: OpWriter) -> SSAValue:
+    def _factor(self, factor: _Factor, write: OpWriter, bound: float) -> SSAValue:
+        """A factor. Exponentials are beyond the bound where they are too large, but finite: the product is not taken
+        then, so its adjoint is 0, and 0 * infinity would be NaN."""
         match factor.kind:
             case "complement":
                 return write.real(arith.SubfOp, write.number(1.0), factor.value)
@@ -313,7 +317,9 @@ class _Rewriting:
                 return write.number(factor.number)
             case "exponential":
                 outside = OpWriter.behind(factor.value)
-                return outside.put(rt.MathOp("exp", (factor.value,)))
+                most = math.log(bound) + _BEYOND
+                small = outside.where([outside.compare("ule", factor.value, most)], factor.value, most)
+                return outside.put(rt.MathOp("exp", (small,)))
             case "twin":
                 load = factor.value.owner
                 assert isinstance(load, rt.LoadOp)

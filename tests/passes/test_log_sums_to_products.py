@@ -178,3 +178,22 @@ def test_weights_of_nothing_and_of_all_leave_one_term(y: float) -> None:
         with np.errstate(divide="ignore", invalid="ignore"):
             expected = np.logaddexp(np.log(t) + 0.7 * y, np.log1p(-t) - 0.2 - y)
         np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("x", [500.0, 710.0, 1e300, -1e300, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("level", [3, 4])
+def test_exponentials_of_data_and_parameters_may_leave_the_range(x: float, level: int) -> None:
+    """A factor that is infinite had an adjoint of 0, and so a slope that was no number."""
+    code = (
+        "data { int N; vector[N] x; } parameters { real a; real b; real c; } model { for (n in 1 : N) { "
+        "target += log_sum_exp(log(a) + x[n], log(b)); target += log_sum_exp(log(a) + c + x[n], log(b) - x[n]); } }"
+    )
+    assert is_done(code, 3)
+    for rows in ([x], [0.5, x, -1.0]):
+        data = {"N": len(rows), "x": rows}
+        plain, new = (ulam.StanModel(code, data, opt_level=used) for used in (0, level))
+        for theta in ([0.5, 0.25, 1.0], [0.5, 0.25, 720.0], [1e-300, 1e300, -1.0], [0.0, 1.0, 0.0]):
+            value, gradient = plain.log_density_gradient(theta)
+            found, slopes = new.log_density_gradient(theta)
+            np.testing.assert_allclose(found, value, rtol=1e-10)
+            np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-10)
