@@ -54,6 +54,7 @@ _COMPARING: dict[type[Operation], str] = {stan.BINARY_OPERATORS[symbol]: symbol 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NOT = stan.UNARY_OPERATORS["!"]
 _OF_SIZES = frozenset(("size", "num_elements", "dims"))
+_STORING = (stan.PrintOp, stan.ArrayOp, stan.AssignOp)
 _CONDITIONS = frozenset[type]((stan.IfOp, stan.SelectOp, stan.AndOp, stan.OrOp))
 
 
@@ -212,7 +213,7 @@ class _Uses:
         uses = [use for value in self.elements[element] for use in value.uses]
         if self._checked[element.name] > MOST_VALUES:
             in_functions = any(self._formal(use) is not None for use in uses)
-            if not in_functions or not (self._only_decide(uses, set()) or self._tell_kinds(uses)):
+            if not in_functions or not (self._are_compared(uses, set(), set()) or self._tell_kinds(uses)):
                 return False
         return any(True for _ in self._decisions(uses, set()))
 
@@ -222,25 +223,29 @@ class _Uses:
 
     def _tell_kinds(self, uses: Iterable[Use]) -> bool:
         literals: set[int] = set()
-        return self._are_kinds(uses, literals, set()) and len(literals) > 1
+        return self._are_compared(uses, literals, set(), may_be_stored=True) and len(literals) > 1
 
-    def _are_kinds(self, uses: Iterable[Use], literals: set[int], seen: set[SSAValue]) -> bool:
-        """Whether ints are compared, put into other ints, and handed on; with what functions compare them."""
+    def _are_compared(
+        self, uses: Iterable[Use], literals: set[int], seen: set[SSAValue], *, may_be_stored: bool = False
+    ) -> bool:
+        """Whether all uses of ints are comparisons with literals, which are noted, conditions, and arguments that are
+        no more; if they `may_be_stored`, arrays have them, too, and other variables.
+        """
         for use in uses:
             op = use.operation
-            formal = self._formal(use)
-            if formal is not None:
-                if formal not in seen:
-                    seen.add(formal)
-                    if not self._are_kinds(formal.uses, literals, seen):
-                        return False
-            elif (against := _against(use)) is not None:
+            inner: SSAValue | None = None
+            if (against := _against(use)) is not None:
                 literals.add(against[1])
-            elif isinstance(op, stan.IndexOp) and not use.index:
-                if not self._are_kinds(op.res.uses, literals, seen):
-                    return False
-            elif not isinstance(op, stan.PrintOp | stan.ArrayOp | stan.AssignOp):
+            elif (formal := self._formal(use)) is not None:
+                inner = formal
+            elif may_be_stored and isinstance(op, stan.IndexOp) and not use.index:
+                inner = op.res
+            elif not isinstance(op, _STORING if may_be_stored else stan.PrintOp):
                 if not isinstance(op, stan.CallOp) or op.callee.data not in _OF_SIZES:
+                    return False
+            if inner is not None and inner not in seen:
+                seen.add(inner)
+                if not self._are_compared(inner.uses, literals, seen, may_be_stored=may_be_stored):
                     return False
         return True
 
@@ -274,19 +279,6 @@ class _Uses:
                 self._sizes[name] = sum(1 + self._called(part, outer | {name}) for part in within)
             count += self._sizes[name]
         return min(count, LEAST_OPS)
-
-    def _only_decide(self, uses: Iterable[Use], seen: set[SSAValue]) -> bool:
-        """Whether all uses of ints are comparisons with literals, conditions, and arguments that are no more."""
-        for use in uses:
-            formal = self._formal(use)
-            if formal is not None:
-                if formal not in seen:
-                    seen.add(formal)
-                    if not self._only_decide(formal.uses, seen):
-                        return False
-            elif _against(use) is None and not isinstance(use.operation, stan.PrintOp):
-                return False
-        return True
 
     def _decisions(self, uses: Iterable[Use], seen: set[SSAValue]) -> Iterator[Operation]:
         """The ops whose conditions depend on ints, by comparisons and logical operators, in functions as well."""
