@@ -222,10 +222,15 @@ def test_the_best_result_is_kept() -> None:
         model.optimize(init=[3.0, 4.0], time_limit=0.1, progress=progress)
     best = found.value.result
     assert best.termination is Termination.TIME_LIMIT and best.n_iterations == count[0] == 1
-    timer = interrupt(0.05)
-    fit = model.optimize(init=[3.0, 4.0], progress=progress)
-    timer.join()
-    assert fit.termination is Termination.INTERRUPTED and fit.n_iterations == 1
+    timers: list[threading.Timer] = []
+
+    def interrupted(*_: Any) -> None:
+        timers.append(interrupt(0.05))  # there is a result now, however long the first iteration took
+        time.sleep(0.2)
+        timers[-1].join()
+
+    fit = model.optimize(init=[3.0, 4.0], progress=interrupted)
+    assert fit.termination is Termination.INTERRUPTED and fit.n_iterations == len(timers) == 1
     assert model.optimize(init=[3.0, 4.0]).converged
 
 
@@ -241,22 +246,39 @@ def test_many_starts_end_and_keep_what_they_have(loop: ulam.StanModel) -> None:
 
 
 def test_calls_of_other_threads_end_with_interrupted(loop: ulam.StanModel) -> None:
+    """However late they begin: SIGINT is sent when both are in a call that can be stopped."""
     ends: list[BaseException] = []
+    handles: dict[threading.Thread, int] = {}
+    both_begun = threading.Barrier(3)
 
-    def call(work: Callable[[], Any]) -> None:
+    def call(work: Callable[[], Any], late: float) -> None:
+        handles[threading.current_thread()] = library().ulam_thread_handle()
+        time.sleep(late)
         try:
-            work()
+            stoppable(lambda: (both_begun.wait(20), work()))
         except BaseException as error:
             ends.append(error)
 
-    works = [lambda: loop.log_density(at(0.3)), lambda: loop.optimize(init=[0.3])]
-    threads = [threading.Thread(target=call, args=(work,)) for work in works]
+    works = [(lambda: loop.log_density(at(0.3)), 0.0), (lambda: loop.optimize(init=[0.3]), 2 * SOON)]
+    threads = [threading.Thread(target=call, args=work) for work in works]
     for thread in threads:
         thread.start()
-    raised(lambda: time.sleep(60))
-    for thread in threads:
-        thread.join()
-    assert [type(end) for end in ends] == [ulam.Interrupted] * 2
+    both_begun.wait(20)
+    try:
+        raised(lambda: time.sleep(60))
+    finally:
+        heard = [ended_by_itself(thread, handles[thread]) for thread in threads]
+    assert heard == [True] * 2 and [type(end) for end in ends] == [ulam.Interrupted] * 2
+
+
+def ended_by_itself(thread: threading.Thread, handle: int) -> bool:
+    """Whether a thread ends soon; one that did not hear of SIGINT is stopped, for it would never end."""
+    thread.join(20)
+    if not thread.is_alive():
+        return True
+    library().ulam_thread_stop(handle, 1)
+    thread.join(20)
+    return False
 
 
 def ends_in_a_thread(call: Callable[[Callable[[], None]], Any]) -> list[Any]:
@@ -279,12 +301,9 @@ def ends_in_a_thread(call: Callable[[Callable[[], None]], Any]) -> list[Any]:
         thread.start()
         time.sleep(20)
     except KeyboardInterrupt:
-        heard.set()
-        thread.join(20)
-    if thread.is_alive():  # it was sent none, or did not hear
-        heard.set()
-        library().ulam_thread_stop(STOPPED_BY_TEST[0], 1)
-        thread.join()
+        pass  # what follows is the same if none was sent
+    heard.set()
+    if not ended_by_itself(thread, STOPPED_BY_TEST[0]):
         ends.append("not ended by SIGINT")
     return ends
 
@@ -381,7 +400,9 @@ def test_a_single_evaluation_is_interrupted_in_its_first_milliseconds(loop: ulam
             ended: threading.Event = ended,
             sent: list[bool] = sent,
         ) -> None:
-            begun.wait()
+            while not begun.wait(0.05):
+                if ended.is_set():  # it failed before it began: a signal would end another test
+                    return
             time.sleep(after)
             os.kill(os.getpid(), signal.SIGINT)
             if where == "main":
