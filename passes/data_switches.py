@@ -44,7 +44,7 @@ from ulam.passes.variable_form import Variable, constant, is_global, literal_of
 
 NAME = "data-switches"
 """What remarks call it."""
-LEAST_OPS = 1000
+LEAST_OPS = 500
 """Ops in branches that switches decide, with those of the functions called there, of programs that have switches."""
 MOST_VALUES = 16
 """Of an int that is more than compared and known all the same, from the bounds that it is checked for."""
