@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import resource
 import warnings
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import in_child
 
 from ulam.runtime.cmdstan_csv import CsvForm, rows_text
 from ulam.runtime.errors import DataError
@@ -119,23 +119,21 @@ def test_blocks_are_on_the_disk(tmp_path: Path, values: Any) -> None:
 def test_full_disk(tmp_path: Path, values: Any) -> None:
     """What does not fit is an error with the name of the file, and nothing of that block is there."""
     path = tmp_path / "out.csv"
-    child = os.fork()
-    if child == 0:  # the limit is for the whole process
-        status = 1
-        try:
-            import signal
 
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-            stream = CsvStream(path, ChainTable(CsvForm(()), ["lp"], NAMES))
-            stream.append(values[:20], {"lp": np.zeros(20)})
-            try:
-                stream.append(values[20:], {"lp": np.zeros(80)})
-            except OSError as error:
-                status = 0 if error.errno == errno.EFBIG and error.filename == str(path) else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    def is_told() -> bool:
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # for the whole process
+        stream = CsvStream(path, ChainTable(CsvForm(()), ["lp"], NAMES))
+        stream.append(values[:20], {"lp": np.zeros(20)})
+        try:
+            stream.append(values[20:], {"lp": np.zeros(80)})
+        except OSError as error:
+            return error.errno == errno.EFBIG and error.filename == str(path)
+        return False
+
+    assert in_child(is_told)
     found = read_chain(path)
     assert len(found.draws) == 20 and _whole_rows(found, values)
     assert path.read_bytes().endswith(b"\n")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import in_child
 
 import ulam
 from ulam.runtime.errors import DataError
@@ -259,18 +260,17 @@ def test_what_was_there_stays(fit: SampleFit, saved: Path, tmp_path: Path) -> No
     """If a fit cannot be written to its end, the file is as it was, and nothing else is there."""
     path = tmp_path / "fit.ulam"
     path.write_bytes(saved.read_bytes())
-    child = os.fork()
-    if child == 0:  # the limit is for the whole process
-        status = 1
+
+    def is_told() -> bool:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # for the whole process
         try:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
             fit.save(path)
         except OSError as error:
-            status = 0 if error.filename == str(path) else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            return error.filename == str(path)
+        return False
+
+    assert in_child(is_told)
     assert path.read_bytes() == saved.read_bytes() and os.listdir(tmp_path) == ["fit.ulam"]
 
 
