@@ -276,11 +276,94 @@ def _submodels(rng: np.random.Generator) -> dict[str, Any]:
     return found
 
 
+QUADRATURE = 7
+
+
+def _joint(rng: np.random.Generator) -> dict[str, Any]:
+    """As `jm.stan` has those two outcomes and a time of each group, Weibull, whose hazard depends on the predictor of
+    the first outcome: rows of the events come first, then those of the quadrature."""
+    found = _submodels(rng)
+    happened = rng.uniform(size=GROUPS) < 0.6
+    events, nodes = int(happened.sum()), GROUPS * QUADRATURE
+    points = events + nodes
+    ends = rng.exponential(2.0, GROUPS) + 0.1
+    at, weights = np.polynomial.legendre.leggauss(QUADRATURE)
+    times = np.concatenate([ends[happened], np.outer((at + 1) / 2, ends).ravel()])
+    group = np.concatenate([np.arange(1, GROUPS + 1)[happened], np.tile(np.arange(1, GROUPS + 1), QUADRATURE)])
+    covariates = rng.normal(size=(GROUPS, 2))
+    none = np.zeros((0, 0))
+    found |= {
+        "e_prior_dist": 1,
+        "e_prior_dist_for_intercept": 1,
+        "e_prior_dist_for_aux": 1,
+        "norm_const": 0.0,
+        "e_K": 2,
+        "Npat": GROUPS,
+        "Nevents": events,
+        "qnodes": QUADRATURE,
+        "Npat_times_qnodes": nodes,
+        "basehaz_type": 1,
+        "basehaz_df": 1,
+        "e_has_intercept": 1,
+        "nrow_e_Xq": points,
+        "e_Xq": covariates[group - 1],
+        "e_times": times,
+        "basehaz_X": np.log(times)[:, np.newaxis],
+        "e_xbar": np.zeros(2),
+        "e_weights": np.ones(GROUPS),
+        "e_weights_rep": np.ones(nodes),
+        "qwts": np.outer(weights / 2, ends).ravel(),
+        "a_prior_dist": 1,
+        "a_K": 1,
+        "a_xbar": [0.0],
+        "a_scale": [1.0],
+        "assoc": 1,
+        "assoc_uses": [[1, 0, 0], *[[0, 0, 0]] * 5],
+        "has_assoc": [[1, 0], *[[0, 0]] * 15],
+        **{f"sum_size_which_{name}": 0 for name in ("b", "coef", "interactions")},
+        **{f"size_which_{name}": [0, 0] for name in ("b", "coef")},
+        **{name: [] for name in ("which_b_zindex", "which_coef_zindex", "which_coef_xindex", "which_interactions")},
+        "size_which_interactions": [0] * 8,
+        "nrow_y_Xq": [points, points, 0],
+        "auc_qnodes": 0,
+        "nrow_y_Xq_auc": 0,
+        "auc_qwts": [],
+        "a_K_data": [0] * 8,
+        "y_Xq_data": np.zeros((2 * points, 0)),
+        "idx_q": [[1, points], [points + 1, 2 * points], [0, 0]],
+        "has_grp": [0, 0],
+        "grp_assoc": 0,
+        "grp_idx": np.zeros((points, 2), dtype=int),
+        **{f"e_prior_{what}": np.ones(2) for what in ("mean", "scale", "df")},
+        **{f"e_prior_{what}_for_intercept": 1.0 for what in ("mean", "scale", "df")},
+        **{f"e_prior_{what}_for_aux": [1.0] for what in ("mean", "scale", "df")},
+        **{f"a_prior_{what}": [1.0] for what in ("mean", "scale", "df")},
+        **{
+            f"{part}_{name}": 1.0
+            for part in ("e", "a")
+            for name in ("global_prior_scale", "global_prior_df", "slab_df", "slab_scale")
+        },
+    }
+    for number in (1, 2, 3):
+        for use in ("eta", "eps", "auc"):
+            read = number == 1 and use == "eta"
+            found |= {
+                f"y{number}_xq_{use}": rng.normal(size=(points, COLUMNS)) if read else np.zeros((0, COLUMNS)),
+                f"y{number}_offset_{use}": [],
+                f"y{number}_z1q_{use}": np.ones((1, points)) if read else np.zeros((int(number < 3), 0)),
+                f"y{number}_z1q_id_{use}": group if read else [],
+                f"y{number}_z2q_{use}": none,
+                f"y{number}_z2q_id_{use}": [],
+            }
+    return found
+
+
 MAKERS: dict[str, Callable[[np.random.Generator], dict[str, Any]]] = {
     "bernoulli": _events,
     "binomial": _glm(0, _successes),
     "continuous": _glm(3, _reals),
     "count": _glm(3, _counts),
+    "jm": _joint,
     "mvmer": _submodels,
     "polr": _glm(0, _categories),
 }
