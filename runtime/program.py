@@ -431,7 +431,7 @@ class BoundProgram:
         """What units are compiled for: all data where the passes ask for it, of large programs their switches."""
         if options.wants_data:
             return self.known_data()
-        switches = self.code.metadata()["switches"]
+        switches = self.code.metadata().get("switches")
         if not switches:
             return None
         bound = self.of_block("data", *(() if self._drew else ("transformed_data",)))

@@ -65,7 +65,7 @@ class StanProgram:
     @property
     def _waits_for_data(self) -> bool:
         """Whether densities are compiled for data, or for values of the program's switches."""
-        return self._options.wants_data or bool(self._code.metadata()["switches"])
+        return self._options.wants_data or bool(self._code.metadata().get("switches"))
 
     def __call__(self, data: DataSource = None, **options: Any) -> StanModel:
         """The model with these data; `options` are those of `StanModel`."""
