@@ -45,7 +45,7 @@ class SplitFunctions(ModulePass):
     name = "split-functions"
 
     above: int = MANY
-    most: int = 1500
+    most: int = 3000
     least: int = 150
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
