@@ -24,7 +24,7 @@ import math
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import f64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer, known_constant
@@ -52,9 +52,6 @@ _CONSTANT_BITS = 120.0
 """What a constant factor may be away from 1, in powers of 2."""
 _BEYOND = 2.0
 """How far beyond the bound the logarithm of a factor may be that is too large."""
-
-_LARGEST_EXPONENT = 709.0
-"""Of what the exponential is finite."""
 
 
 @record(frozen=True)
@@ -150,45 +147,23 @@ def _is_fixed(value: SSAValue, around: Operation) -> bool:
 
 def _write_mixture(found: LogSum) -> None:
     """Two numbers plus the logarithms of their weights, which are taken where these are known."""
-    assert found.weights is not None
-    write, terms, slopes = OpWriter(found.op), list[SSAValue](), list[SSAValue]()
-    for term, other, weight in zip(found.terms, reversed(found.terms), found.weights, strict=True):
+    block, terms = found.op.parent, list[SSAValue]()
+    assert block is not None and found.weights is not None
+    for term, weight in zip(found.terms, found.weights, strict=True):
         before, around = found.op, found.op.parent_op()
         while isinstance(around, scf.ForOp | scf.IfOp) and _is_fixed(weight, around):
             before, around = around, around.parent_op()
-        ahead = OpWriter(before)
+        assert before.parent is not None
         if is_inside(weight, before):
             assert isinstance(weight.owner, Operation)
-            weight = ahead.put(cloned(weight.owner))
-        is_none = ahead.compare("oeq", weight, 0.0)
-        some = ahead.put(arith.SelectOp.create(operands=(is_none, ahead.number(1.0), weight), result_types=(f64,)))
-        log = ahead.put(rt.MathOp("log", (some,), location=found.op.location))
-        none = ahead.number(-math.inf)
-        log = ahead.put(arith.SelectOp.create(operands=(is_none, none, log), result_types=(f64,)))
-        terms.append(write.real(arith.AddfOp, log, term))
-        slopes.append(_slope_at_nothing(write, is_none, weight, (term, other)))
-    total = write.put(rt.MathOp("log_sum_exp", terms, location=found.op.location))
-    for slope in slopes:
-        total = write.real(arith.AddfOp, total, slope)
-    replace_uses(found.op.results[0], total)
-    discard(found.op)
-
-
-def _slope_at_nothing(
-    write: OpWriter, is_none: SSAValue, weight: SSAValue, terms: tuple[SSAValue, SSAValue]
-) -> SSAValue:
-    """0, with the slope that a mixture has in a weight of 0, whose logarithm has none: exp(term - other)."""
-    arm, otherwise = Block(), Block()
-    otherwise.add_ops([zero := constant(0.0, f64), scf.YieldOp.create(operands=(zero.result,))])
-    arm.add_op(end := scf.YieldOp.create(operands=()))
-    inner = OpWriter(end)
-    gap = inner.real(arith.SubfOp, *terms)
-    gap = inner.where([inner.compare("ole", gap, _LARGEST_EXPONENT)], gap, _LARGEST_EXPONENT)
-    ratio = inner.put(rt.MathOp("exp", (gap,)))
-    end.operands = [inner.real(arith.MulfOp, weight, ratio)]
-    return write.put(
-        scf.IfOp.create(operands=(is_none,), result_types=(f64,), regions=[Region(arm), Region(otherwise)])
-    )
+            before.parent.insert_op_before(computed := cloned(weight.owner), before)
+            weight = computed.results[0]
+        log = rt.MathOp("log", (weight,), location=found.op.location)
+        before.parent.insert_op_before(log, before)
+        total = arith.AddfOp(log.results[0], term, arith.FastMathFlagsAttr("none"), f64)
+        block.insert_op_before(total, found.op)
+        terms.append(total.result)
+    _write_two(LogSum(found.op, terms))
 
 
 class _Rewriting:

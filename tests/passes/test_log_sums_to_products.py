@@ -180,41 +180,6 @@ def test_weights_of_nothing_and_of_all_leave_one_term(y: float) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
-EDGES = [-np.inf, -1e300, -700.0, 0.0, 700.0, np.inf, np.nan]
-OF_ROWS = """
-data { int n; vector[n] x; vector[n] z; }
-parameters { real p; real s; }
-model { for (i in 1 : n) target += log_mix(p, s * x[i], z[i] + s); }
-"""
-
-
-@pytest.mark.parametrize("p", [0.0, 1e-300, 0.5, 1 - 2.0**-53, 1.0])
-@pytest.mark.parametrize("weight", ["parameter", "data"])
-@pytest.mark.parametrize("rows", ["loop", "one"])
-def test_slopes_of_mixtures_at_weights_of_nothing(p: float, weight: str, rows: str, quick_code: None) -> None:
-    """The logarithm of a weight of 0 has an infinite slope, the mixture has a finite one. Of two terms of -1e300 the
-    logarithms of weights between 0 and 1 are lost in rounding.
-    """
-    code = OF_ROWS
-    theta, data = [p, 1.0], {}
-    if weight == "data":
-        code = code.replace("real p; real s", "real s").replace("int n;", "int n; real p;")
-        theta, data = [1.0], {"p": p}
-    if rows == "one":
-        code = code.replace("for (i in 1 : n) ", "").replace("[i]", "[1]")
-    compared = 0
-    for x, z in ((x, z) for x in EDGES for z in EDGES if (x, z) != (-1e300, -1e300) or p in (0, 1)):
-        rows_of_data = {"n": 1, "x": [x], "z": [z], **data}
-        plain, fast = (ulam.StanModel(code, rows_of_data, opt_level=level) for level in (0, 3))
-        value, gradient = plain.log_density_gradient(theta)
-        if np.isfinite(value):
-            found, slopes = fast.log_density_gradient(theta)
-            np.testing.assert_allclose(found, value, rtol=1e-13, atol=1e-15, err_msg=f"{x} {z}")
-            np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-10, err_msg=f"{x} {z}")
-            compared += 1
-    assert compared >= len(EDGES)
-
-
 @pytest.mark.parametrize("x", [500.0, 710.0, 1e300, -1e300, np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("level", [3, 4])
 def test_exponentials_of_data_and_parameters_may_leave_the_range(x: float, level: int) -> None:
