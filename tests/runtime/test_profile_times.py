@@ -84,10 +84,11 @@ def test_many_long_passes_do() -> None:
 
 
 def test_what_is_taken_off_a_region_is_taken_off_what_is_around_it() -> None:
-    """Also where it is no outlier there: a whole is never less than its parts, nor much more."""
+    """Also where it is no outlier there: a whole is never less than its parts, nor much more. The long pass is one also
+    beside another that the machine made 50 times as long as it is."""
 
     def evaluation(region: float) -> Callable[[], None]:
-        return lambda: (busy(0.001)(), begin_region(), busy(region)(), end_region())[0]
+        return lambda: (busy(0.006)(), begin_region(), busy(region)(), end_region())[0]
 
     runtime = library()
 
@@ -97,10 +98,10 @@ def test_what_is_taken_off_a_region_is_taken_off_what_is_around_it() -> None:
     def end_region() -> None:
         runtime.ulam_profile_end(CURRENT[-1], 1, 1, 0)
 
-    rows = recorded([evaluation(0.0001)] * 60 + [evaluation(0.005)] + [evaluation(0.0001)] * 60)
+    rows = recorded([evaluation(0.0001)] * 20 + [evaluation(0.05)] + [evaluation(0.0001)] * 20)
     outer, inner = rows[1], rows[2]
     assert inner.outlier_passes == 1 and outer.outlier_passes == 0
-    assert seconds(outer.outlier_ticks) > 0.003 and outer.forward_ticks > inner.forward_ticks
+    assert seconds(outer.outlier_ticks) > 0.03 and outer.forward_ticks > inner.forward_ticks
 
 
 @pytest.mark.parametrize("passes", [1, 9])
