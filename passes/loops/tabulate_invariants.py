@@ -268,8 +268,8 @@ class _Flags:
             return [zero], zero.result
 
         self._memory = self._some = marked(one.result, of_all)
-        if table.count is not None:  # no more memory than is asked for
-            self._memory = marked(self.if_some(table.count, table.ops[0].results[0], ops), table.entry_here)
+        if table.count is not None:  # all of it: it is read where no entry is asked for, too
+            self._memory = marked(table.count, table.entry_here)
         top.parent.insert_ops_before(ops, top)
         discard(mark)
 
