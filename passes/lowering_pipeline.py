@@ -35,6 +35,11 @@ EQUAL_DESIGNS = (
     'if-changed{passes="unique-designs" then="fold,cse,licm,dce"}',
 )
 """The same for rows that several loops compute one after the other: before reverse mode, which gives them one body."""
+COALESCED_LOOPS = 'if-changed{passes="coalesce-loops" then="fold,cse,licm,dce"}'
+CHOSEN_NESTS = 'if-changed{passes="choose-nests" then="fold,dce"}'
+"""Of nests whose inner loops are of different lengths the rows in one loop, for layouts, and twice as these; whether
+that one runs.
+"""
 SMALL_SIZES = 'if-changed{passes="small-sizes" then="fold,forward-stores{function=evaluate},cse,licm,dce"}'
 """Gives the heaviest nest versions without inner loops, before it gets its derivatives."""
 ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
@@ -69,7 +74,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         "powers-to-exponentials{function=evaluate}",
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
         'if-changed{passes="sums-to-target" then="cse,dce"}',
-        *((SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
+        *((COALESCED_LOOPS, SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
         'if-changed{passes="terms-at-stores,elements-at-reads,private-rows" then="fold,cse,dce"}',
         f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}',
         "dead-stores",
@@ -88,10 +93,11 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}',
         # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
         *("logs-of-transforms", "dce"),
-        *((SOLVED_COLUMNS,) if layouts else ()),
+        *((COALESCED_LOOPS, SOLVED_COLUMNS) if layouts else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("sparse-designs",) if layouts else ()),
+        *((CHOSEN_NESTS,) if layouts and hessian else ()),
         "shared-divisors{function=evaluate}",
     )
 
@@ -126,7 +132,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes.append('if-changed{passes="sort-rows" then="dce"}')
     if is_loose and not unit.hessian:
         passes.append('if-changed{passes="sum-arms" then="cse"}')
-        passes += ROW_LAYOUTS if layouts else ()
+        passes += (*ROW_LAYOUTS, CHOSEN_NESTS) if layouts else ()
         passes.append('if-changed{passes="unswitch-loops" then="fold,cse,dce"}')
         passes += ["strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]

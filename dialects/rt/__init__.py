@@ -10,7 +10,15 @@ Every function implicitly has the context (arena, error slot, random numbers, pr
 from xdsl.ir import Dialect
 
 from ulam.dialects.buffers import BufferType, MarkType
-from ulam.dialects.rt.bound_data import AllocBoundOp, BoundOp, ConstantsOp, LayoutOp, SetBoundOp, StringOp
+from ulam.dialects.rt.bound_data import (
+    AllocBoundOp,
+    BoundOp,
+    CoalescedAttr,
+    ConstantsOp,
+    LayoutOp,
+    SetBoundOp,
+    StringOp,
+)
 from ulam.dialects.rt.memory import (
     AheadAttr,
     AllocOp,
@@ -34,5 +42,5 @@ RT = Dialect(
         FillOp, MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, ConstantsOp, NullOp,
         IsNullOp,
     ],
-    [BufferType, MarkType, EntryAttr, PartAttr, SitesAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr],
+    [BufferType, MarkType, EntryAttr, PartAttr, SitesAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr, CoalescedAttr],
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import cast
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    IntAttr,
     IntegerType,
     LocationAttr,
     StringAttr,
@@ -24,6 +25,8 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -34,7 +37,9 @@ from ulam.dialects.buffers import (
     expect_element,
 )
 from ulam.dialects.effects import Effect, LowEffects
+from ulam.dialects.facts import Fact
 from ulam.dialects.op_making import give_parts
+from ulam.dialects.plain_attribute import plain_attribute
 from ulam.dialects.plain_operation import PlainOperation, plain_operation
 
 _TEXT = BufferType(i8)
@@ -133,6 +138,29 @@ class LayoutOp(PlainOperation):
     def verify_(self) -> None:
         if len(self.names) != len(self.figures):
             raise VerifyException("each figure of a layout has a name")
+
+
+@plain_attribute
+class CoalescedAttr(Fact):
+    """Whether one loop over all rows runs in the place of a nest: slot 12, of `#rt.coalesced<12>`, says so.
+
+    On what evaluations read there, and on what says which layouts the rows of that loop have got.
+
+    %are_rows = rt.bound 12 {rt.coalesced = #rt.coalesced<12>} : i1
+    """
+
+    name = "rt.coalesced"
+    ON = (BoundOp, LayoutOp)
+    slot: IntAttr
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_int(self.slot.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return (IntAttr(parser.parse_integer(allow_boolean=False, allow_negative=False)),)
 
 
 @plain_operation

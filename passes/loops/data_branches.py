@@ -3,7 +3,8 @@
     if (N >= 1) { ...; for n in 0:N: ... }     →     end = N >= 1 ? N : 0;  if (N >= 1) { ...; for n in 0:end: ... }
 
 What is found out about a loop's data when data are bound stands in front of the branch: such a loop then has no rows
-where it does not run.
+where it does not run. Of branches of which layouts decide (`coalesce-loops`) it is not known yet which arm runs: loops
+there have all their rows.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
+from ulam.passes.loops.coalesced_rows import is_of_layouts
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
 
 
 def outermost_loops(block: Block, slices: DataSlices) -> list[scf.ForOp]:
-    """The loops of a block, and of branches of which data decide, that stand in no other."""
+    """The loops of a block, and of branches of which data decide, that stand in no other.
+
+    Not nests that stand beside one loop with the same rows, which have no layout if that has none.
+    """
     found: list[scf.ForOp] = []
     for op in block.ops:
         if type(op) is scf.ForOp:
             found.append(op)
         elif type(op) is scf.IfOp and slices.is_data(op.cond):
-            for region in op.regions:
+            for region in op.regions[:1] if is_of_layouts(op.cond) else op.regions:
                 if region.blocks:
                     found += outermost_loops(region.block, slices)
     return found
@@ -61,6 +66,9 @@ def where_it_runs(inside: Operation, value: SSAValue, otherwise: SSAValue, top: 
     while inside is not anchor:
         block, branch = inside.parent, inside.parent_op()
         assert isinstance(branch, scf.IfOp)
+        if is_of_layouts(branch.cond):
+            inside = branch
+            continue
         ends = (value, otherwise) if branch.true_region.block is block else (otherwise, value)
         chosen = arith.SelectOp.create(operands=(branch.cond, *ends), result_types=(i64,), location=location)
         top.insert_op_before(chosen, anchor)

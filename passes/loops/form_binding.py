@@ -13,6 +13,7 @@ from ulam.library.kernels import FORMS_SIZES, FORMS_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, is_inside
 from ulam.passes.loops.affine_rows import LinearTerm
+from ulam.passes.loops.coalesced_rows import claim
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.linear_binding import branches_around, module_of, row_coefficient, trips, write_arm
 from ulam.passes.loops.linear_rows import Copier, Environment, Loops, new_loop
@@ -144,7 +145,9 @@ class FormBinding:
         write.before(rt.KernelOp("forms_sizes", (state, sizes)))
         outcome, left, size, *figures = (write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(FORMS_SIZES))
         slot = take_slots(module_of(loop), 1 + len(_FIGURES))
-        write.before(rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=loop.location))
+        layout = rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=loop.location)
+        claim(layout, loop)
+        write.before(layout)
         table = write.put(rt.AllocOp(size, _REALS))
         write.before(rt.KernelOp("forms_table", (state, table, size)))
         means = write.put(integer(arith.MuliOp, count, count))

@@ -11,6 +11,7 @@ from ulam.library.kernels import DESIGN_SIZES, DESIGN_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, terminator
 from ulam.passes.loops.affine_rows import LinearTerm
+from ulam.passes.loops.coalesced_rows import claim, is_of_layouts
 from ulam.passes.loops.linear_rows import (
     Copier,
     Environment,
@@ -72,7 +73,9 @@ class Binding:
         )
         slot = take_slots(module_of(self.statement.loop), 1 + len(_FIGURES))
         location = self.statement.loop.location
-        write.before(rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=location))
+        layout = rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=location)
+        claim(layout, self.statement.loop)
+        write.before(layout)
         shared = write.put(rt.AllocOp(shared_size, _REALS))
         own_rows = write.put(rt.AllocOp(own_size, _REALS))
         write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
@@ -234,13 +237,14 @@ def module_of(op: Operation) -> ModuleOp:
 
 
 def branches_around(loop: scf.ForOp, top: Block) -> list[tuple[scf.IfOp, int]]:
-    """Branches around a nest, the outermost first, and in which arm it stands."""
+    """Branches around a nest, the outermost first, and in which arm it stands; without those of layouts."""
     found: list[tuple[scf.IfOp, int]] = []
     current: Operation = loop
     while current.parent is not top:
         parent = current.parent_op()
         assert isinstance(parent, scf.IfOp) and current.parent is not None
-        found.append((parent, [region.block for region in parent.regions].index(current.parent)))
+        if not is_of_layouts(parent.cond):
+            found.append((parent, [region.block for region in parent.regions].index(current.parent)))
         current = parent
     return found[::-1]
 

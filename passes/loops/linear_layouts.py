@@ -94,6 +94,28 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     return found
 
 
+def are_squares(outer: scf.ForOp, values: list[SSAValue], rows: tuple[SSAValue, ...], slices: DataSlices) -> bool:
+    """Whether values that rows of a nest add up are squares of what is linear in coefficients, all of which several
+    rows have, and otherwise data or the same in all rows. `rows`: the variables of the loops that count them.
+    """
+    nest = Nest(outer, rows, slices)
+    scales = RowScales(nest)
+    found = SquareSums(outer, [], [], [], [], [], [], scales)
+    are_any = is_fit = False
+    for addend in [each for value in values for each in _addends(_Addend(value, None), scales)]:
+        if (path := _path(addend, scales)) is None:
+            is_fit = _put_beside(found, addend, scales)
+        else:
+            terms = nest.terms(path[1])
+            is_fit = terms is not None and not any(term.is_of_one_row(rows) for term in terms)
+            is_fit = is_fit and isinstance(LinearColumns.of(terms or []), LinearColumns)
+            are_any = True
+        if not is_fit:
+            break
+    scales.take_back()
+    return are_any and is_fit
+
+
 _Path = tuple[list[tuple[Operation, int]], SSAValue]
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import LocationAttr, ModuleOp, f64, i1, i32, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant
 from ulam.library.records import record
+from ulam.passes.loops.coalesced_rows import claim
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.unit_modules import take_slots
 
@@ -55,8 +56,8 @@ class _Sums:
 class RowGroups:
     """Writes what `bind` does for a loop over rows: `before` is to stand in front of it."""
 
-    def __init__(self, module: ModuleOp, location: LocationAttr | None) -> None:
-        self.module, self.location = module, location
+    def __init__(self, module: ModuleOp, loop: Operation) -> None:
+        self.module, self.loop, self.location = module, loop, loop.location
         self.before: list[Operation] = []
         self.numbers: dict[int, SSAValue] = {}
         self.zero, self.one = self.number(0), self.number(1)
@@ -108,7 +109,9 @@ class RowGroups:
         """Notes what became of a layout."""
         slot = take_slots(self.module, 1 + len(figures))
         values, place = tuple(figures.values()), self.location
-        self.before.append(rt.LayoutOp(layout, slot, (reason,), tuple(figures), outcome, values, location=place))
+        op = rt.LayoutOp(layout, slot, (reason,), tuple(figures), outcome, values, location=place)
+        claim(op, self.loop)
+        self.before.append(op)
 
     def layout(
         self,

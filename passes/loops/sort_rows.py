@@ -28,6 +28,7 @@ from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.library.costs import WIDENED
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.coalesced_rows import is_alone
 from ulam.passes.loops.data_branches import lift, may_lift, outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, is_speculatable
@@ -62,6 +63,8 @@ class SortRows(TellingPass):
         for loop in outermost_loops(top, slices):
             if rt.LoopAttr.is_cold(loop) or not any(isinstance(op, ad.AccumulateOp) for op in loop.body.block.ops):
                 continue
+            if is_alone(loop, top):
+                continue  # the nest, which runs without another layout, has rows in order
             try:
                 rows = SortableRows.of(loop, slices)
                 if not may_lift(loop, top, slices):

@@ -230,6 +230,8 @@ def _write(terms: _Terms, count: rt.BoundOp, module: ModuleOp, bind: func.FuncOp
     write, slot = OpWriter(terminator(bind.body.block)), take_slots(module, 1)
     write.before(rt.SetBoundOp(slot, write.put(rt.BoundOp(count.slot.value.data, i64))))
     rows = rt.BoundOp(slot, i64)
+    if (fact := rt.CoalescedAttr.of(count)) is not None:
+        fact.put(rows)
     assert top.first_op is not None and terms.outer.parent is not None
     top.insert_op_before(rows, top.first_op)
     body = Block(arg_types=[i64])

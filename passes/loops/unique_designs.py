@@ -91,7 +91,7 @@ class _Writer(RowGroups):
     """Writes loops over rows as those over the rows of groups."""
 
     def __init__(self, rows: RowsOfLoops, module: ModuleOp, top: Block) -> None:
-        super().__init__(module, rows.ops[-1].location)
+        super().__init__(module, rows.ops[-1])
         self.rows, self.top = rows, top
         block = rows.ops[-1].parent
         assert block is not None

@@ -205,7 +205,7 @@ class _Weighted(RowGroups):
     """
 
     def __init__(self, rows: LoopOverRows, module: ModuleOp, top: Block) -> None:
-        super().__init__(module, rows.loop.location)
+        super().__init__(module, rows.loop)
         self.rows, self.top = rows, top
         self.shared: dict[Attribute, SSAValue] = {}
 

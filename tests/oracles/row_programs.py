@@ -34,6 +34,8 @@ _HEAD = """data {
   vector<lower=0>[N] w;
   matrix[N, K] X;
   array[N] vector[K] rows;
+  array[J] int first;
+  array[J] int last;
 }
 parameters {
   real a;
@@ -115,6 +117,17 @@ _FORMS: dict[str, Sequence[str]] = {
         "for (j in 1:J) { <carried> for (n in 1:N) { <carry> <carried_term> } }", "for (j in 1:J) { <carried> for (n in 1:N) { <carried_term> <carry> } }",
         "{ <carried> for (j in 1:J) { <carry_ahead> for (n in 1:N) { <carried_term> } } }", "{ <carried> for (n in 1:N) { <carry> <carried_term> } }", "{ <carried> for (n in 1:N) { <carried_term> <carry> } }",
         "for (n in 1:N) { <carried> for (k in 1:K) { kept += X[n, k]; times += k; <carried_term> } }",
+        # rows of groups
+        "for (j in 1:J) { for (n in first[j]:last[j]) { <term> } }", "for (j in 1:J) { for (n in first[j]:last[j]) { <ragged> } }", "for (j in 1:J) { for (n in first[j]:last[j]) { <ragged> } }",
+        "for (j in 1:J) { if (first[j] <= last[j]) { u[j] ~ normal(b, s); for (n in first[j]:last[j]) { <ragged> } } }", "for (j in 1:J) { real lp = 0; for (n in first[j]:last[j]) { lp += <lp>; } target += w[first[j]] * lp; }",
+        "for (j in 1:J) { y[first[j]:last[j]] ~ normal(u[j] + b * x[first[j]:last[j]], s); }", "for (j in 1:J) { bit[first[j]:last[j]] ~ bernoulli_logit(u[j] + a); }",
+        "{ int at = 1; for (j in 1:J) { int m = min(N - at + 1, max(0, last[j] - first[j] + 1)); segment(y, at, m) ~ normal(u[j] + X[at:(at + m - 1), 1] * c, s); at += m; } }",
+        "for (k in 1:K) { for (j in k:min(J, k + 3)) { for (n in first[j]:last[j]) { target += normal_lpdf(y[n] | u[j] + v[k], s); } } }",
+    ),
+    "ragged": (
+        "y[n] ~ normal(u[j] + b * x[n], s);", "y[n] ~ normal(u[j] + a * (n - first[j]), s);", "bit[n] ~ bernoulli_logit(u[j]);", "bit[n] ~ bernoulli_logit(u[j] + v[h[n]]);", "target += w[n] * poisson_log_lpmf(count[n] | u[j]);",
+        "if (<test>) { count[n] ~ poisson_log(0.3 * u[j]); } else { bit[n] ~ bernoulli_logit(v[h[n]]); }", "target += -0.5 * square(z[n] - u[j] - X[n] * beta) / square(s);", "y[n] ~ student_t(4, u[j] + <mean>, <scale>);",
+        "count[n] ~ neg_binomial_2_log(u[j] + b * x[n], 0.5 + phi);",
     ),
 }  # fmt: skip
 _MARK = re.compile(r"<(\w+)>")
@@ -164,9 +177,12 @@ def row_data(seed: int) -> dict[str, Any]:
     if rng.random() < 0.3 and j > 1:
         g = np.where(g == 2, 1, g)  # an empty group
     count = rng.poisson(2, n)
+    last = np.sort(rng.integers(0, n + 1, j))
+    first = np.concatenate(([1], last[:-1] + 1)) + (rng.integers(-1, 2, j) if rng.random() < 0.4 else 0)
+    first = np.clip(first, 1, max(n, 1))  # overlaps, gaps, empty groups
     return {
         "N": n, "J": j, "K": k, "g": g, "h": h, "code": rng.integers(0, 3, n) if rng.random() < 0.9 else np.ones(n, int),
         "bit": rng.integers(0, 2, n), "count": count, "trials": count + rng.integers(0, 3, n), "x": reals(n), "z": reals(n),
         "y": reals(n), "time": np.abs(np.nan_to_num(reals(n), posinf=1.0, neginf=1.0)), "X": reals(n, k), "rows": reals(n, k),
-        "w": np.abs(np.nan_to_num(reals(n), posinf=1.0, neginf=1.0)),
+        "first": first, "last": last, "w": np.abs(np.nan_to_num(reals(n), posinf=1.0, neginf=1.0)),
     }  # fmt: skip

@@ -1,0 +1,344 @@
+"""Loops of which data say how often they run, in each iteration of loops around: what of them are rows of one loop.
+
+    for j in 0:J: a = u[j]; for k in first[j]:last[j]: target += f(x[k], a)
+
+Each pair (j, k) is a row. It may leave nothing behind but additions to the target, sums that the target gets, and flags
+of checks; what it needs of the loops around, it has to be able to compute anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field, replace
+from math import isfinite
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import f64, i1, i32, i64
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant_integer, known_constant, predicate_of
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.affine_rows import target_additions
+from ulam.passes.loops.carried_sums import lone_sum
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import DIVISIONS, PURE, Root, may_overlap, root, viewed, written_roots_within
+from ulam.passes.loops.linear_layouts import are_squares, carried_additions
+from ulam.passes.loops.sum_chains import only_use
+from ulam.passes.loops.tables import is_costly_function
+
+_MOST_OPS = 400
+"""Of a nest: it is there twice then."""
+_ELEMENTS = (f64, i32)
+_OF_ROWS = (
+    rt.LoadOp, rt.StoreOp, rt.FillOp, rt.AllocOp, rt.KernelOp, rt.CheckOp, ad.TargetAddOp, ad.AccumulateOp,
+    scf.ForOp, scf.IfOp, scf.YieldOp,
+)  # fmt: skip
+_WRITES = {rt.StoreOp: 1, rt.FillOp: 0, ad.AccumulateOp: 0}
+
+
+class _Unfit(Exception):
+    """Rows of a loop stay in the nest."""
+
+
+def ragged_loops(outer: scf.ForOp, slices: DataSlices) -> Iterator[scf.ForOp]:
+    """The innermost loops of a nest whose bounds are data of the loops around, and which have no such loops inside."""
+    if constant_integer(outer.step) != 1 or not slices.has_data_control(outer):
+        return
+    for op in ops_within(outer.body):
+        if isinstance(op, scf.ForOp) and constant_integer(op.step) == 1 and slices.has_data_control(op):
+            is_ragged = is_inside(op.lb, outer) or is_inside(op.ub, outer)
+            if is_ragged and not any(_is_ragged_in(inner, op) for inner in ops_within(op.body)):
+                yield op
+
+
+def _is_ragged_in(op: Operation, around: scf.ForOp) -> bool:
+    return isinstance(op, scf.ForOp) and (is_inside(op.lb, around) or is_inside(op.ub, around))
+
+
+@record
+class SumOfRows:
+    """A sum that the loop carries for the target: what is added, and what becomes of it on the way there."""
+
+    additions: list[tuple[Operation, SSAValue]]
+    steps: list[tuple[Operation, int]]
+    """Ops, each with the number of the operand that comes from the one before."""
+    end: ad.TargetAddOp | None
+    """What adds it, if it adds nothing else."""
+
+    @property
+    def factors(self) -> list[SSAValue]:
+        """What the sum is multiplied or divided by."""
+        return [op.operands[1 - at] for op, at in self.steps if len(op.operands) > 1]
+
+
+@record
+class RaggedRows:
+    """A loop whose iterations are rows, in a nest. Raises _Unfit if its rows may not stand in a loop of their own."""
+
+    outer: scf.ForOp
+    loop: scf.ForOp
+    slices: DataSlices
+    path: list[scf.ForOp] = field(default_factory=list[scf.ForOp])
+    """The loops around it, the outermost first."""
+    columns: list[Operation] = field(default_factory=list[Operation])
+    """What reads or computes data of a row."""
+    flags: dict[int, int] = field(default_factory=dict[int, int])
+    """What it carries, flags → which flags of the nest they are parts of."""
+    sums: list[SumOfRows] = field(default_factory=list["SumOfRows"])
+    uses_number: bool = False
+    """Whether a row needs its number for more than to find its data."""
+    repeated: list[tuple[ad.TargetAddOp, SSAValue]] = field(default_factory=list[tuple[ad.TargetAddOp, SSAValue]])
+    """What adds to the target beside the loop as many times a value as the loop has rows; and the value."""
+
+    def __post_init__(self) -> None:
+        self._find_path()
+        for position, result in enumerate(self.loop.results):
+            if result.type == f64:
+                self.sums.append(_sum_of(self.loop, position))
+            else:
+                self._find_flag(position)
+        self._find_effects()
+        self._find_columns()
+        self._find_repeated()
+
+    def _find_path(self) -> None:
+        current: Operation | None = self.loop
+        while current is not self.outer:
+            assert current is not None
+            current = current.parent_op()
+            if isinstance(current, scf.ForOp):
+                self.path.insert(0, current)
+            elif not isinstance(current, scf.IfOp):
+                raise _Unfit
+            if not self.slices.has_data_control(current) or (
+                isinstance(current, scf.ForOp) and constant_integer(current.step) != 1
+            ):
+                raise _Unfit
+
+    def is_worth_it(self) -> bool:
+        """Whether its rows may get a layout."""
+        if any(is_costly_function(op) for op in ops_within(self.loop.body)):
+            return not self.uses_number and all(map(self._is_weight, self.factors))
+        variables = tuple(loop.body.block.args[0] for loop in (*self.path, self.loop))
+        values = [op.value for op in target_additions(self.loop)]
+        values += [value for found in self.sums for _, value in found.additions]
+        return are_squares(self.outer, values, variables, self.slices)
+
+    @property
+    def factors(self) -> list[SSAValue]:
+        """What its sums are multiplied or divided by, each once."""
+        return list(dict.fromkeys(factor for found in self.sums for factor in found.factors))
+
+    def _is_weight(self, value: SSAValue) -> bool:
+        """Whether all that a group adds may have a factor, instead of their sum: it is finite, or `bind` finds out."""
+        number = known_constant(value)
+        if number is not None:
+            return isfinite(number)
+        return self.slices.is_data(value) and is_inside(value, self.outer)
+
+    # ------------------------------------------------------------ flags
+
+    def _find_flag(self, position: int) -> None:
+        if not _is_flag(self.loop, position):
+            raise _Unfit
+        self.flags[position] = _flag_of(self.loop.results[position], self.outer)
+
+    # ------------------------------------------------------------ effects
+
+    def _find_effects(self) -> None:
+        """Rows leave nothing behind but additions to the target, and read nothing that the nest writes."""
+        has_target = bool(self.sums)
+        written = written_roots_within(self.outer)
+        for op in ops_within(self.loop.body):
+            if type(op) not in PURE and type(op) not in DIVISIONS and not isinstance(op, _OF_ROWS):
+                raise _Unfit
+            has_target = has_target or isinstance(op, ad.TargetAddOp)
+            at = _WRITES.get(type(op))
+            if at is not None and not is_inside(viewed(op.operands[at]), self.loop):
+                raise _Unfit
+            if isinstance(op, rt.LoadOp) and not is_inside(viewed(op.buffer), self.loop):
+                if any(may_overlap(root(op.buffer), other) for other in written):
+                    raise _Unfit
+        if not has_target:
+            raise _Unfit
+
+    def _find_repeated(self) -> None:
+        assert self.loop.parent is not None
+        for op in self.loop.parent.ops:
+            if isinstance(op, ad.TargetAddOp) and (value := self._times_rows(op.value)) is not None:
+                self.repeated.append((op, value))
+
+    def _times_rows(self, value: SSAValue) -> SSAValue | None:
+        """`x`, of `rows == 0 ? 0 : rows * x`, with or without the choice, which keeps what is infinite from nothing."""
+        op = value.owner
+        if isinstance(op, arith.SelectOp) and known_constant(op.lhs) == 0.0 and isinstance(op.cond.owner, arith.CmpiOp):
+            compared = op.cond.owner
+            if predicate_of(compared) != "eq" or known_constant(compared.rhs) != 0 or compared.lhs is not self.loop.ub:
+                return None
+            op = op.rhs.owner
+        if not isinstance(op, arith.MulfOp) or constant_integer(self.loop.lb) != 0:
+            return None
+        for number, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            made = number.owner
+            if isinstance(made, arith.SIToFPOp) and made.input is self.loop.ub:
+                return factor
+        return None
+
+    # ------------------------------------------------------------ columns
+
+    def _find_columns(self) -> None:
+        self._numbered: set[SSAValue] = {self.loop.body.block.args[0]}
+        self._visit(self.loop.body.block, in_loop=False, in_branch=False)
+
+    def _visit(self, block: Block, *, in_loop: bool, in_branch: bool) -> None:
+        """`in_branch`: of which parameters decide."""
+        for op in block.ops:
+            is_numbered = any(operand in self._numbered for operand in op.operands)
+            if isinstance(op, scf.ForOp | scf.IfOp):
+                if is_numbered:
+                    raise _Unfit
+                is_loop = isinstance(op, scf.ForOp)
+                is_varied = not is_loop and not self.slices.has_data_control(op)
+                for region in op.regions:
+                    for inside in region.blocks:
+                        self._visit(inside, in_loop=in_loop or is_loop, in_branch=in_branch or is_varied)
+            elif not is_numbered:
+                continue
+            elif not op.results or not all(map(self._is_found_by_number, op.results)):
+                raise _Unfit  # a parameter of the row
+            elif not in_loop and not in_branch and self._is_column(op):
+                self.columns.append(op)
+            else:
+                self.uses_number = self.uses_number or isinstance(op, rt.LoadOp) or op.results[0].type in (f64, i1)
+                self._numbered.update(op.results)
+
+    def _is_found_by_number(self, value: SSAValue) -> bool:
+        op = value.owner
+        return isinstance(op, rt.ViewOp) or self.slices.is_data(value)
+
+    def _is_column(self, op: Operation) -> bool:
+        return isinstance(op, rt.LoadOp | arith.SIToFPOp) and op.results[0].type in _ELEMENTS
+
+
+def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:
+    """The loops of a nest whose rows get a loop of their own."""
+    found: list[RaggedRows] = []
+    if sum(1 for _ in ops_within(outer)) > _MOST_OPS:
+        return []
+    for loop in ragged_loops(outer, slices):
+        try:
+            rows = RaggedRows(outer, loop, slices)
+            if rows.is_worth_it() and all(map(_Repeatable(rows).has, read_from_around(rows))):
+                found.append(rows)
+        except _Unfit:
+            continue
+    return found
+
+
+def read_from_around(rows: RaggedRows) -> dict[SSAValue, None]:
+    """What rows read that is computed in the nest, but in front of their loop."""
+    read = [operand for op in ops_within(rows.loop.body) for operand in op.operands]
+    read += [*(value for _, value in rows.repeated), *rows.factors]
+    return {value: None for value in read if is_inside(value, rows.outer) and not is_inside(value, rows.loop)}
+
+
+@record
+class _Repeatable:
+    """What of a nest each of its rows can compute anew."""
+
+    rows: RaggedRows
+    _known: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+
+    def __post_init__(self) -> None:
+        self._variables = {loop.body.block.args[0] for loop in self.rows.path}
+        self._written: set[Root] = set(written_roots_within(self.rows.outer))
+
+    def has(self, value: SSAValue) -> bool:
+        """Whether a value is such."""
+        if value not in self._known:
+            self._known[value] = self._find(value)
+        return self._known[value]
+
+    def _find(self, value: SSAValue) -> bool:
+        if value in self._variables or not is_inside(value, self.rows.outer):
+            return True
+        op = value.owner
+        if isinstance(op, Block | scf.ForOp):
+            return False
+        return all(map(self._may_be_repeated, (op, *ops_within(op)))) and all(map(self.has, free_values_of_op(op)))
+
+    def _may_be_repeated(self, op: Operation) -> bool:
+        if isinstance(op, rt.LoadOp):
+            return not any(may_overlap(root(op.buffer), other) for other in self._written)
+        return type(op) in PURE or type(op) in DIVISIONS or isinstance(op, scf.IfOp | scf.YieldOp)
+
+
+# ---------------------------------------------------------------- what loops carry
+
+
+def _sum_of(loop: scf.ForOp, position: int) -> SumOfRows:
+    """The sum that a loop carries, if it goes to the target. Raises _Unfit if it does not."""
+    additions = [(addition.op, addition.value) for addition in carried_additions(loop, position)]
+    if not additions or known_constant(loop.iter_args[position]) != 0:
+        raise _Unfit
+    found = SumOfRows(additions, [], None)
+    value: SSAValue = loop.results[position]
+    is_alone = True
+    while True:
+        use = only_use(value)
+        if use is None or use.operation.parent is not loop.parent:
+            raise _Unfit
+        op = use.operation
+        if isinstance(op, ad.TargetAddOp):
+            return replace(found, end=op) if is_alone else found
+        if isinstance(op, arith.SubfOp) and use.index == 1:
+            found.steps.append((arith.NegfOp.create(operands=[value], result_types=[f64]), 0))
+        elif isinstance(op, arith.MulfOp | arith.NegfOp) or (isinstance(op, arith.DivfOp) and use.index == 0):
+            found.steps.append((op, use.index))
+        elif not isinstance(op, arith.AddfOp | arith.SubfOp):
+            raise _Unfit
+        is_alone = is_alone and not isinstance(op, arith.AddfOp | arith.SubfOp)
+        value = op.results[0]
+
+
+def _is_flag(loop: scf.ForOp, position: int) -> bool:
+    """Whether a loop carries a number there, from 0 on, in which it only sets bits."""
+    body = loop.body.block
+    argument, end = body.args[1 + position], terminator(body).operands[position]
+    if argument.type != i64 or known_constant(loop.iter_args[position]) != 0:
+        return False
+    return end is argument or lone_sum(loop, position) is not None
+
+
+def _flag_of(value: SSAValue, outer: scf.ForOp) -> int:
+    """The flag of a nest that is set where a flag is that a loop inside has set. Raises _Unfit if it is none."""
+    fails_if = True
+    while value.owner is not outer:
+        if not value.has_one_use():
+            raise _Unfit
+        use = next(iter(value.uses))
+        op = use.operation
+        if isinstance(op, arith.CmpiOp) and known_constant(op.rhs) == 0 and use.index == 0 and fails_if:
+            if predicate_of(op) not in ("eq", "ne"):
+                raise _Unfit
+            fails_if = predicate_of(op) == "ne"
+        elif isinstance(op, arith.XOrIOp) and known_constant(op.operands[1 - use.index]) in (1, -1, True):
+            fails_if = not fails_if
+        elif isinstance(op, scf.YieldOp):
+            around = op.parent_op()
+            if isinstance(around, scf.ForOp) and not (fails_if and _is_flag(around, use.index)):
+                raise _Unfit
+            assert around is not None
+            value = around.results[use.index]
+            continue
+        elif not isinstance(op, arith.OrIOp | arith.ExtUIOp if fails_if else arith.AndIOp):
+            raise _Unfit
+        value = op.results[0]
+    if not fails_if:
+        raise _Unfit
+    assert isinstance(value, OpResult)
+    return value.index

@@ -1,0 +1,198 @@
+// RUN: stan-opt --split-input-file --verify-each -p coalesce-loops,fold,cse,dce,verify-dominance %s | filecheck %s
+
+// Rows of groups of different sizes: beside the nest stands one loop over all of them.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %groups = rt.bound 0 : i64
+    %first = rt.bound 1 : !rt.buf<i32>
+    %last = rt.bound 2 : !rt.buf<i32>
+    %y = rt.bound 3 : !rt.buf<f64>
+    scf.for %j = %zero to %groups step %one : i64 {
+      %f = rt.load %first[%j] : i32
+      %l = rt.load %last[%j] : i32
+      %begin = arith.extsi %f : i32 to i64
+      %end = arith.extsi %l : i32 to i64
+      %a = rt.load %theta[%j] : f64
+      scf.for %k = %begin to %end step %one : i64 {
+        %x = rt.load %y[%k] : f64
+        %p = arith.mulf %x, %a : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %term
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK-DAG:     %y = rt.bound 3
+// CHECK-DAG:     [[ONE:%[0-9]+]] = rt.bound 5 {rt.coalesced = #rt.coalesced<5>} : i1
+// CHECK-DAG:     [[ROWS:%[0-9]+]] = rt.bound 6 {rt.coalesced = #rt.coalesced<5>} : i64
+// CHECK:         scf.if [[ONE]] {
+// CHECK-NEXT:      scf.for [[R:%[0-9]+]] = %zero to [[ROWS]]
+// CHECK-NEXT:        [[J32:%[0-9]+]] = rt.load {{%[0-9]+}}[[[R]]] : i32
+// CHECK-NEXT:        [[J:%[0-9]+]] = arith.extsi [[J32]]
+// CHECK-NEXT:        [[A:%[0-9a-z]+]] = rt.load %theta[[[J]]] : f64
+// CHECK-NEXT:        [[X:%[0-9a-z]+]] = rt.load {{%[0-9]+}}[[[R]]] : f64
+// CHECK-NEXT:        {{.*}} = arith.mulf [[X]], [[A]]
+// CHECK-NEXT:        {{.*}} = rt.math exp
+// CHECK-NEXT:        ad.target_add
+// CHECK-NEXT:      }
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.for %j = %zero to %groups
+// CHECK:             scf.for %k = %begin to %end
+// CHECK-LABEL: func.func @bind
+// CHECK:         rt.store
+// CHECK:         arith.cmpi sle
+// CHECK:         rt.set_bound 5, {{%[0-9]+}} : i1
+// CHECK-NEXT:    rt.set_bound 6, {{%[0-9]+}} : i64
+
+// -----
+
+// What else a group adds has a loop of its own; its flag is set where that of a row is.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %true = arith.constant true
+    %groups = rt.bound 0 : i64
+    %last = rt.bound 2 : !rt.buf<i32>
+    %y = rt.bound 3 : !rt.buf<f64>
+    %flag = scf.for %j = %zero to %groups step %one iter_args(%all = %zero) -> (i64) : i64 {
+      %l = rt.load %last[%j] : i32
+      %end = arith.extsi %l : i32 to i64
+      %a = rt.load %theta[%j] : f64
+      %prior = rt.math square(%a) : (f64) -> f64
+      ad.target_add %prior
+      %found = scf.for %k = %zero to %end step %one iter_args(%some = %zero) -> (i64) : i64 {
+        %x = rt.load %y[%k] : f64
+        %p = arith.mulf %x, %a : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %term
+        %fine = arith.cmpf ord, %p, %p : f64
+        %bad = arith.xori %fine, %true : i1
+        %wide = arith.extui %bad : i1 to i64
+        %or = arith.ori %some, %wide : i64
+        scf.yield %or : i64
+      }
+      %ok = arith.cmpi eq, %found, %zero : i64
+      %not = arith.xori %ok, %true : i1
+      %number = arith.extui %not : i1 to i64
+      %both = arith.ori %all, %number : i64
+      scf.yield %both : i64
+    }
+    %holds = arith.cmpi eq, %flag, %zero : i64
+    rt.check %holds site -1 status 3 {rt.harmless = #rt.harmless}
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.if {{%[0-9]+}} -> (i64) {
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        rt.load %theta
+// CHECK-NEXT:        rt.math square
+// CHECK-NEXT:        ad.target_add
+// CHECK-NEXT:        scf.yield %all
+// CHECK-NEXT:      }
+// CHECK-NEXT:      [[FLAG:%[0-9]+]] = scf.for
+// CHECK-NOT:         rt.math square
+// CHECK:             rt.math exp
+// CHECK:           [[BOTH:%[0-9]+]] = arith.ori {{.*}}, [[FLAG]] : i64
+// CHECK-NEXT:      scf.yield [[BOTH]] : i64
+
+// -----
+
+// A factor of what a group adds up that is data, finite when data are bound, is one of its rows.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %groups = rt.bound 0 : i64
+    %w = rt.bound 1 : !rt.buf<f64>
+    %last = rt.bound 2 : !rt.buf<i32>
+    %y = rt.bound 3 : !rt.buf<f64>
+    scf.for %j = %zero to %groups step %one : i64 {
+      %l = rt.load %last[%j] : i32
+      %end = arith.extsi %l : i32 to i64
+      %a = rt.load %theta[%j] : f64
+      %sum = scf.for %k = %zero to %end step %one iter_args(%s = %none) -> (f64) : i64 {
+        %x = rt.load %y[%k] : f64
+        %p = arith.mulf %x, %a : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        %more = arith.addf %s, %term fastmath<reassoc> : f64
+        scf.yield %more : f64
+      }
+      %weight = rt.load %w[%j] : f64
+      %weighted = arith.mulf %weight, %sum : f64
+      ad.target_add %weighted
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.if
+// CHECK-NEXT:      scf.for
+// CHECK:             [[E:%.*]] = rt.math exp
+// CHECK-NEXT:        [[P:%.*]] = arith.mulf {{.*}}, [[E]]
+// CHECK-NEXT:        ad.target_add [[P]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:    } else {
+// CHECK-LABEL: func.func @bind
+// CHECK:         arith.cmpf uno
+
+// -----
+
+// A parameter of each row, a size that is a parameter's, memory that the nest writes, a row that reads what the one
+// before computed: nests stay alone.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %groups = rt.bound 0 : i64
+    %last = rt.bound 2 : !rt.buf<i32>
+    %y = rt.bound 3 : !rt.buf<f64>
+    %memory = rt.alloc %groups : !rt.buf<f64>
+    scf.for %j = %zero to %groups step %one : i64 {
+      %l = rt.load %last[%j] : i32
+      %end = arith.extsi %l : i32 to i64
+      scf.for %k = %zero to %end step %one : i64 {
+        %x = rt.load %theta[%k] : f64
+        %term = rt.math exp(%x) : (f64) -> f64
+        ad.target_add %term
+      }
+    }
+    scf.for %j = %zero to %groups step %one : i64 {
+      %a = rt.load %theta[%j] : f64
+      rt.store %a, %memory[%j] : f64
+      %l = rt.load %last[%j] : i32
+      %end = arith.extsi %l : i32 to i64
+      scf.for %k = %zero to %end step %one : i64 {
+        %x = rt.load %y[%k] : f64
+        %m = rt.load %memory[%j] : f64
+        %p = arith.mulf %x, %m : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %term
+      }
+    }
+    scf.for %j = %zero to %groups step %one : i64 {
+      %l = rt.load %last[%j] : i32
+      %end = arith.extsi %l : i32 to i64
+      %a = rt.load %theta[%j] : f64
+      %state = scf.for %k = %zero to %end step %one iter_args(%s = %a) -> (f64) : i64 {
+        %x = rt.load %y[%k] : f64
+        %p = arith.mulf %x, %s : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %term
+        scf.yield %term : f64
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK-NOT:     scf.if

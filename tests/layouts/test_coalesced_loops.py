@@ -1,0 +1,150 @@
+"""Rows of groups of different sizes are one loop for layouts: groups may overlap, be empty, leave rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from level_outcomes import assert_same_products, outcome
+
+import ulam
+
+pytestmark = pytest.mark.usefixtures("quick_code")
+
+DATA = """
+data {
+  int N; int J;
+  array[J] int first; array[J] int last; array[J] int pos; array[J] int<lower=0> n;
+  vector[N] x; vector[N] y; vector[J] w;
+  array[N] int<lower=0> c; array[N] int<lower=0, upper=1> b; array[N] int<lower=1, upper=3> item;
+}
+parameters { vector[J] u; vector[J] v; vector[3] z; real<lower=0> s; real<lower=0> phi; }
+model {
+  u ~ normal(0, 1);
+"""
+PROGRAMS = {
+    "squares": """
+  for (j in 1 : J) {
+    v[j] ~ normal(z[1], s);
+    for (k in first[j] : last[j]) y[k] ~ normal(u[j] + x[k] * v[j], s);
+  }
+  for (j in 1 : J) target += normal_lpdf(segment(y, pos[j], n[j]) | u[j], s);
+  for (j in 1 : J) for (k in 1 : n[j]) y[pos[j] + n[j] - k] ~ normal(v[j] * (k - 1) + z[2] * x[pos[j] + k - 1], s);
+  for (j in 1 : J) target += -0.5 * dot_self(y[first[j] : last[j]] - u[j]) / square(s);
+  if (J > 2) for (i in 1 : 3) for (j in i : i + 2) for (k in first[j] : last[j]) y[k] ~ normal(z[i], s);
+}""",
+    "functions": """
+  for (j in 1 : J) b[first[j] : last[j]] ~ bernoulli_logit(u[j]);
+  for (j in 1 : J) if (n[j] > 2) for (k in first[j] : last[j]) c[k] ~ neg_binomial_2_log(0.1 * x[k] + v[j], phi);
+  for (j in 1 : J) {
+    real lp = 0;
+    for (k in first[j] : last[j]) lp += bernoulli_logit_lpmf(b[k] | z[item[k]]);
+    target += w[j] * lp;
+  }
+  for (j in 1 : J) for (k in first[j] : last[j]) {
+    if (b[k] == 1) c[k] ~ poisson_log(u[j]);
+    else c[k] ~ poisson_log(z[item[k]]);
+  }
+}""",
+}
+KINDS = ("plain", "empty", "none", "overlap", "gaps", "many", "backwards")
+TAKEN = {"squares": "reduced rows", "functions": "unique rows"}
+
+
+def data_of(kind: str, groups: int = 30) -> dict[str, Any]:
+    """Groups whose rows are behind each other, or are not."""
+    rng = np.random.default_rng(5)
+    n = rng.poisson(12, groups)
+    if kind == "empty":
+        n[rng.random(groups) < 0.5] = 0
+    if kind == "none":
+        n[:] = 0
+    last = np.cumsum(n)
+    first, size = last - n + 1, max(int(n.sum()), 1)
+    pos = np.minimum(first, size)
+    if kind == "overlap":
+        first = np.maximum(1, first - 4)
+    if kind == "gaps":
+        first = first + 3
+    if kind == "many":
+        first[:], last[:] = 1, size
+    if kind == "backwards":
+        last = np.where(n < 12, first - 1 - rng.integers(0, 4, groups), last)
+    return {
+        "N": size, "J": groups, "first": first, "last": last, "pos": pos, "n": n, "x": rng.normal(size=size).round(1),
+        "y": rng.normal(size=size), "w": rng.random(groups), "c": rng.poisson(2, size), "b": rng.integers(0, 2, size),
+        "item": rng.integers(1, 4, size),
+    }  # fmt: skip
+
+
+
+
+def models(name: str, data: Mapping[str, Any]) -> tuple[ulam.StanModel, ulam.StanModel]:
+    return ulam.StanModel(DATA + PROGRAMS[name], data, opt_level=0), ulam.StanModel(DATA + PROGRAMS[name], data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_gradients_are_those_of_level_0(name: str, kind: str) -> None:
+    expected, found = models(name, data_of(kind))
+    rng = np.random.default_rng(1)
+    for special in (None, None, np.inf, np.nan, 1e200):
+        point = rng.normal(0, 0.3, expected.param_unc_num())
+        if special is not None:
+            point[3] = special
+        first, second = outcome(expected, point), outcome(found, point)
+        if isinstance(first, str) or isinstance(second, str):
+            assert first == second
+            continue
+        values, others = (np.array([value, *slopes]) for value, slopes in (first, second))
+        np.testing.assert_array_equal(np.isfinite(values), np.isfinite(others))
+        finite = np.isfinite(values)
+        scale = max(1.0, float(np.abs(values[finite]).max(initial=0)))
+        np.testing.assert_allclose(others[finite], values[finite], rtol=0, atol=1e-10 * scale)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_layouts_are_taken(name: str) -> None:
+    data = data_of("plain", 200)
+    _, found = models(name, data)
+    taken = [choice for choice in found.layout_choices() if choice.taken and choice.layout == TAKEN[name]]
+    assert len(taken) >= 3, [choice.message for choice in found.layout_choices()]
+    rows = sum(data["n"])
+    assert sum(choice.figures["rows"] == rows for choice in taken) >= 2
+
+
+def test_more_pairs_than_data_have_no_layout() -> None:
+    _, found = models("functions", data_of("many"))
+    assert not any(choice.taken and choice.figures["rows"] > 1000 for choice in found.layout_choices())
+
+
+@pytest.mark.parametrize("weight", [np.inf, np.nan])
+def test_weights_that_are_not_finite_stay_with_the_group(weight: float) -> None:
+    """A weight of infinity times a sum is not the sum of such products: terms of 0 would be NaN."""
+    data = data_of("plain", 200)
+    data["w"][4] = weight
+    expected, found = models("functions", data)
+    point = np.random.default_rng(2).normal(0, 0.3, expected.param_unc_num())
+    first, second = (model.log_density_gradient(point) for model in (expected, found))
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(np.isfinite(first[1]), np.isfinite(second[1]))
+
+
+def test_errors_are_told_as_before() -> None:
+    data = data_of("plain")
+    data["last"] = data["last"].copy()
+    data["last"][5] = data["N"] + 3
+    texts: list[str] = []
+    for level in (0, 3):
+        model = ulam.StanModel(DATA + PROGRAMS["functions"], data, opt_level=level)
+        with pytest.raises(ulam.UlamError) as caught:
+            model.log_density_gradient(np.zeros(model.param_unc_num()))
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+
+
+def test_hessians() -> None:
+    expected, found = models("squares", data_of("overlap", 12))
+    assert_same_products(expected, found, np.random.default_rng(3))
