@@ -50,6 +50,7 @@ _SCALARS = "unroll-small{function=evaluate},fold"
 _BEFORE_DATA = (
     'if-changed{passes="lazy-comparisons" then="simplify"}',
     'if-changed{passes="loops-from-zero" then="fold,cse,dce"}',
+    'if-changed{passes="invariant-sizes" then="fold,cse,licm,dce"}',
     'if-changed{passes="overwritten-memory" then="cse,dce"}',
     'if-changed{passes="loops-from-guards,carry-elements" then="cse,dce"}',
     "share-kernels",

@@ -100,6 +100,7 @@ PASSES: dict[str, str] = {
     "shared-divisors": "ulam.passes.loops.shared_divisors:SharedDivisors",
     "counted-sums": "ulam.passes.loops.counted_sums:CountedSums",
     "overwritten-memory": "ulam.passes.loops.overwritten_memory:OverwrittenMemory",
+    "invariant-sizes": "ulam.passes.loops.invariant_sizes:InvariantSizes",
     "coalesce-loops": "ulam.passes.loops.coalesce_loops:CoalesceLoops",
     "choose-nests": "ulam.passes.loops.choose_nests:ChooseNests",
     "interchange-loops": "ulam.passes.loops.interchange_loops:InterchangeLoops",

@@ -24,6 +24,9 @@ from ulam.passes.to_loops.subjects import Subject, described
 from ulam.passes.to_loops.transform_calls import is_over_arrays, transform_arrays
 from ulam.passes.to_loops.values import Container, Value
 
+_PARTS = frozenset(("reverse",))
+"""Functions that only move elements: from level 3 on these are read where they are used, as layouts of data need it."""
+
 
 @handles(stan.CallOp)
 def call(low: Lowering, op: stan.CallOp) -> None:
@@ -37,7 +40,7 @@ def call(low: Lowering, op: stan.CallOp) -> None:
     elif name in REQUIREMENTS:
         require(low, op)
         return
-    elif op.definition is not None:
+    elif op.definition is not None and (name not in _PARTS or low.outlined.terms.whole):
         result = call_library(low, op)
     else:
         result = call_intrinsic(low, op)
