@@ -13,6 +13,7 @@ from ulam.emit import alias, jit
 from ulam.emit.alias import find_roots
 from ulam.emit.llvm_module import emit_module
 from ulam.emit.llvm_text import EmitOptions
+from ulam.emit.outlined_code import LONG_MODULE_OPS
 from ulam.emit.target import Vectors
 
 MAP = """
@@ -285,6 +286,33 @@ def test_short_sums_in_branches_have_one_vector_of_sums(trips: int, level: int, 
     hints = loop_hints(emit_module(parse(IN_BRANCH.format(trips=trips)), EmitOptions(level)))
     assert ('!{!"llvm.loop.interleave.count", i32 1}' in hints) == alone
     assert ('!{!"llvm.loop.interleave.count", i32 4}' in hints) != alone
+
+
+LONG = "\n".join(f"%e{n} = arith.addi %n, %n : i64" for n in range(LONG_MODULE_OPS))
+SUMMED = """
+    %t = scf.for %i = %zero to %n step %one iter_args(%s = %z) -> (f64) : i64 {
+      %a = rt.load %x[%i] : f64
+      %b = arith.addf %s, %a fastmath<reassoc> : f64
+      scf.yield %b : f64
+    } {rt.loop = #rt.loop<interleave 4>}"""
+ADDED = """
+    scf.for %i = %zero to %n step %one : i64 {
+      ad.accumulate %x[%i], %z
+    } {rt.loop = #rt.loop<interleave 4>}"""
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(("loop", "level", "in_long"), [(SUMMED, 3, True), (ADDED, 3, False), (ADDED, 2, True)])
+def test_only_sums_run_side_by_side_in_long_modules(loop: str, level: int, in_long: bool, long: bool) -> None:
+    text = f"""func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {{rt.entry = #rt.entry}} {{
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %z = arith.constant 0.0 : f64
+    {LONG if long else ""}{loop}
+    func.return
+    }}"""
+    side_by_side = '!{!"llvm.loop.interleave.count", i32 4}' in loop_hints(emit_module(parse(text), EmitOptions(level)))
+    assert side_by_side == (in_long or not long)
 
 
 COLUMNS = KNOWN_TRIPS.replace("}\n  func.return", "} {{rt.loop = #rt.loop<columns>}}\n  func.return")
