@@ -114,6 +114,7 @@ class NeededOps:
 
     def _solve(self, graph: FlowGraph) -> None:
         boundary = outputs(self.variables)
+        accesses = [self._accesses(node) for node in graph.nodes]
         changed = True
         while changed:
             changed = False
@@ -122,32 +123,43 @@ class NeededOps:
                 live = boundary if node is graph.exit else 0
                 for successor in node.successors:
                     live |= self._live[successor.number]
-                live = self._through(node, live)
+                live = self._through(accesses[node.number], live)
                 if live != self._live[node.number]:
                     self._live[node.number] = live
                     changed = True
             changed = changed or len(self.needed) != known
 
-    def _through(self, node: FlowNode, live: int) -> int:
+    def _accesses(self, node: FlowNode) -> list[tuple[type, Operation, int]]:
+        """The ops of a node that declare, assign and read variables, last to first, with the bit of the variable; 0: of
+        one that the graph does not have."""
+        found: list[tuple[type, Operation, int]] = []
         for op in reversed(node.ops):
             cls = type(op)
-            if cls is stan.AssignOp:
+            if cls is stan.DeclareOp:
+                found.append((cls, op, 1 << self.variables.number(result_of(op))))
+            elif cls is stan.AssignOp or cls is stan.ReadOp:
+                variable, *_ = operand_tuple(op)
+                number = self.variables.find(variable)
+                if number is not None or cls is stan.AssignOp:
+                    found.append((cls, op, 0 if number is None else 1 << number))
+        return found
+
+    def _through(self, accesses: list[tuple[type, Operation, int]], live: int) -> int:
+        needed = self.needed
+        for cls, op, bit in accesses:
+            if cls is stan.ReadOp:
+                if op in needed:
+                    live |= bit
+            elif cls is stan.AssignOp:
                 assert isinstance(op, stan.AssignOp)
-                number = self.variables.find(op.var)
-                bit = 1 << number if number is not None else 0
                 if live & bit:
                     self._need(op)
                 if not op.kinds.data:
                     live &= ~bit
-                elif op in self.needed and takes_any_size(op.var):
+                elif op in needed and takes_any_size(op.var):
                     live |= bit  # it has the sizes of what was assigned before
-            elif cls is stan.ReadOp:
-                if op in self.needed:
-                    (variable,) = operand_tuple(op)
-                    if (number := self.variables.find(variable)) is not None:
-                        live |= 1 << number
-            elif cls is stan.DeclareOp:
-                live &= ~(1 << self.variables.number(result_of(op)))
+            else:
+                live &= ~bit
         return live
 
 
