@@ -96,7 +96,8 @@ class _Nest:
     # ------------------------------------------------------------ what is data
 
     def _find_data(self) -> None:
-        while any([self._note(op) for op in (self._top, *self._ops)]):
+        making = [op for op in (self._top, *self._ops) if op.results or op.regions]
+        while any([self._note(op) for op in making]):
             pass  # what a loop carries depends on what its last op computes
 
     def _is_carried_data(self, op: Operation) -> bool:
@@ -122,7 +123,10 @@ class _Nest:
     def _note(self, op: Operation) -> bool:
         """Notes which results of an op, and values that it carries, are not data; whether that is news."""
         before = len(self._varied)
-        if isinstance(op, scf.ForOp):
+        if not op.regions:
+            if op.results[0] not in self._varied and not self._computes_data(op):
+                self._varied.update(op.results)
+        elif isinstance(op, scf.ForOp):
             body, is_counted = op.body.block, self._are_data(op.operands[:3])
             if not is_counted:
                 self._varied.add(body.args[0])
@@ -134,14 +138,14 @@ class _Nest:
                 ends = [terminator(region.block).operands[k] for region in op.regions]
                 if not self._are_data((op.cond, *ends)):
                     self._varied.add(result)
-        elif not self._computes_data(op):
-            self._varied.update(op.results)
         return len(self._varied) > before
 
     def _computes_data(self, op: Operation) -> bool:
-        if isinstance(op, rt.AllocOp):
+        cls = type(op)
+        if cls is rt.AllocOp:
             return op in self._private
-        if isinstance(op, rt.LoadOp):
+        if cls is rt.LoadOp:
+            assert isinstance(op, rt.LoadOp)
             source = viewed(op.buffer).owner
             is_known = isinstance(source, rt.BoundOp) or source in self._private
             return is_known and self._are_data((op.buffer, op.index))
