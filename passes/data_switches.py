@@ -18,7 +18,8 @@ literals that are close to each other, or if it is handed to functions of the pr
 there and elsewhere, is to compare it with literals, or to ask whether it is 0. Of others (`K`), which may have any
 value, the outcomes of such comparisons are known. Of an array whose elements functions compare with two literals or
 more (`if (dist == 1) ... else if (dist == 2) ...`) it is known which values they have; what functions are given then is
-found by `analysis/value_sets`.
+found by `analysis/value_sets`. So it is of a row of an array that is checked to have few values: of all `has[3, m]`,
+where a loop has `if (has[3, m] == 1)`. Rows alone, as of what was observed, make no switches of a program.
 
 Small programs have no switches: they compile in no time, and would compile again for each.
 """
@@ -36,8 +37,8 @@ from ulam.dialects.stan.expressions import COMPARISONS
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.call_graph import called_by
-from ulam.passes.analysis.value_sets import ValueSets
-from ulam.passes.known_data import Element, IntComparison, KnownSwitches
+from ulam.passes.analysis.value_sets import ValueSets, row_of
+from ulam.passes.known_data import ANY_INDEX, Element, IntComparison, KnownSwitches
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.variable_form import Variable, constant, is_global, literal_of
@@ -60,11 +61,13 @@ _CONDITIONS = frozenset[type]((stan.IfOp, stan.SelectOp, stan.AndOp, stan.OrOp))
 
 @record(frozen=True)
 class Switches:
-    """Ints whose values are to be known, comparisons of others whose outcomes are, and arrays whose elements are."""
+    """Ints whose values are to be known, comparisons of others whose outcomes are, and arrays and rows of arrays whose
+    elements are."""
 
     ints: Sequence[Element]
     outcomes: Sequence[IntComparison]
     kinds: Sequence[str]
+    rows: Sequence[Element]
 
 
 def switches_of(module: ModuleOp) -> Switches | None:
@@ -77,7 +80,8 @@ def switches_of(module: ModuleOp) -> Switches | None:
     deciding += [use for places in comparisons.values() for use in places]
     kinds = [name for name in uses.arrays if uses.tells_kinds(name)]
     deciding += [use for name in kinds for read in uses.arrays[name] for use in read.uses]
-    return Switches(ints, list(comparisons), kinds) if uses.decided_ops(deciding) >= LEAST_OPS else None
+    rows = [row for row in uses.rows if uses.is_known_row(row)]
+    return Switches(ints, list(comparisons), kinds, rows) if uses.decided_ops(deciding) >= LEAST_OPS else None
 
 
 def specialize_switches(module: ModuleOp, known: KnownSwitches) -> None:
@@ -94,7 +98,7 @@ def specialize_switches(module: ModuleOp, known: KnownSwitches) -> None:
         if (number := known.ints.get(element)) is not None:
             for value in values:
                 _replace(value, number)
-    _fold(ValueSets(program, known.kinds))
+    _fold(ValueSets(program, known.kinds, known.rows))
     told = sorted(f"{e.name}{list(e.indices) or ''} is {n}" for e, n in known.ints.items())
     remark(NAME, program.location, "program", f"its code is for data whose {', '.join(told)}", done=True)
     run_pipeline(module, "partial-evaluation{preserve-numerics=true},dead-code-elimination", skip_unused=True)
@@ -184,6 +188,8 @@ class _Uses:
         """Ints, and elements of arrays of them, that are read in blocks that do not bind data."""
         self.arrays: dict[str, list[SSAValue]] = {}
         """Arrays of ints that are read there."""
+        self.rows: dict[Element, list[SSAValue]] = {}
+        """Elements of such arrays of which some indices are literals, and others not."""
         parts = list(program.body.block.ops)
         self._functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
         for part in parts:
@@ -207,6 +213,8 @@ class _Uses:
                             self.arrays.setdefault(op.var_name.data, []).append(read.res)
                         for index, value in _ints_of(read.res):
                             self.elements.setdefault(Element(op.var_name.data, index), []).append(value)
+                        for row, value in _rows_of(read.res):
+                            self.rows.setdefault(row, []).append(value)
 
     def is_known(self, element: Element) -> bool:
         """Whether the value of an int is to be known."""
@@ -215,6 +223,13 @@ class _Uses:
             in_functions = any(self._formal(use) is not None for use in uses)
             if not in_functions or not (self._are_compared(uses, set(), set()) or self._tell_kinds(uses)):
                 return False
+        return any(True for _ in self._decisions(uses, set()))
+
+    def is_known_row(self, row: Element) -> bool:
+        """Whether the values of a row are to be known: there are few by what is checked, and they decide something."""
+        if self._checked[row.name] > MOST_VALUES:
+            return False
+        uses = [use for value in self.rows[row] for use in value.uses]
         return any(True for _ in self._decisions(uses, set()))
 
     def tells_kinds(self, name: str) -> bool:
@@ -322,6 +337,14 @@ def _ints_of(read: SSAValue) -> Iterator[tuple[tuple[int, ...], SSAValue]]:
             index = [literal_of(operand) for operand in op.indices]
             if all(isinstance(number, int) for number in index):
                 yield tuple(int(number or 0) for number in index), op.res
+
+
+def _rows_of(read: SSAValue) -> Iterator[tuple[Element, SSAValue]]:
+    """What is read of an array at some literal indices and some others."""
+    for op in (use.operation for use in read.uses):
+        if isinstance(op, stan.IndexOp) and op.value is read and (row := row_of(op)) is not None:
+            if ANY_INDEX in row.indices and any(row.indices):
+                yield row, op.res
 
 
 def _against(use: Use) -> tuple[str, int] | None:

@@ -50,6 +50,10 @@ class Element(NamedTuple):
     indices: tuple[int, ...] = ()
 
 
+ANY_INDEX = 0
+"""In the place of an index that is no literal: the element stands for all that have the others."""
+
+
 class IntComparison(NamedTuple):
     """What an int of the data is compared with: a literal on the right of the operator."""
 
@@ -61,11 +65,13 @@ class IntComparison(NamedTuple):
 @record(frozen=True)
 class KnownSwitches:
     """What is known of a large program's switches (`data_switches`), and nothing else: its code is for all data that
-    have the same. Values of ints, outcomes of comparisons of others, and which values elements of arrays have."""
+    have the same. Values of ints, outcomes of comparisons of others, and which values elements of arrays have, of whole
+    ones and of rows of them, such as all that begin with an index."""
 
     ints: Mapping[Element, int]
     outcomes: Mapping[IntComparison, bool]
     kinds: Mapping[str, frozenset[int]]
+    rows: Mapping[Element, frozenset[int]]
 
     @classmethod
     def of(cls, switches: Mapping[str, Any], value_of: Callable[[str], Any]) -> KnownSwitches:
@@ -85,11 +91,20 @@ class KnownSwitches:
                 inside = all(0 < n <= size for n, size in zip(element.indices, value.shape, strict=True))
                 if inside:
                     values[element] = int(value[tuple(n - 1 for n in element.indices)])
+        rows: dict[Element, frozenset[int]] = {}
+        for row in (Element(name, tuple(index)) for name, index in switches["rows"]):
+            value = value_of(row.name)
+            if value is not None and len(row.indices) == value.ndim:
+                inside = all(n <= size for n, size in zip(row.indices, value.shape, strict=True))
+                part = value[tuple(slice(None) if n == ANY_INDEX else n - 1 for n in row.indices)] if inside else None
+                if part is not None and part.size:
+                    rows[row] = frozenset(part.ravel().tolist())
         told = [compared for compared in comparisons if compared[0] in values]
         return cls(
             {element: values[element] for element in ints if element in values},
             {IntComparison(of, symbol, to): COMPARE[symbol](values[of], to) for of, symbol, to in told},
             {name: found for name, found in kinds.items() if len(found) <= MOST_KINDS},
+            {row: found for row, found in rows.items() if len(found) <= MOST_KINDS},
         )
 
     @cached_property
@@ -98,7 +113,8 @@ class KnownSwitches:
         from ulam.library.digests import sha256
 
         kinds = [(name, sorted(found)) for name, found in sorted(self.kinds.items())]
-        parts = (sorted(self.ints.items()), sorted(self.outcomes.items()), kinds)
+        rows = [(row, sorted(found)) for row, found in sorted(self.rows.items())]
+        parts = (sorted(self.ints.items()), sorted(self.outcomes.items()), kinds, rows)
         return sha256(repr(parts).encode()).hexdigest()
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
+from types import MappingProxyType
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.analysis.literals import evaluate
+from ulam.passes.known_data import ANY_INDEX, Element
 from ulam.passes.variable_form import EXITS, literal_of
 
 MOST_VALUES = 16
@@ -32,11 +34,29 @@ _OF_EXPRESSIONS = _OPERATORS | {stan.ConstantOp, stan.AndOp, stan.OrOp, stan.Sel
 """Classes of ops that are evaluated where their value is needed."""
 
 
-class ValueSets:
-    """The analysis of one program; `data`: values of ints, and of the elements of arrays, by name."""
+def row_of(op: stan.IndexOp) -> Element | None:
+    """The element of a global array of ints that is read, `ANY_INDEX` for each index that is no literal; None if it is
+    another array, or more than one element."""
+    read = op.value.owner
+    if not isinstance(read, stan.ReadOp) or op.res.type != stan.INT or not isinstance(read.var.owner, stan.GlobalOp):
+        return None
+    literals = (literal_of(index) for index in op.indices)
+    indices = tuple(n if isinstance(n, int) and n > 0 else ANY_INDEX for n in literals)
+    return Element(read.var.owner.var_name.data, indices)
 
-    def __init__(self, program: stan.ProgramOp, data: Mapping[str, frozenset[int]]) -> None:
+
+class ValueSets:
+    """The analysis of one program; `data`: values of ints, and of the elements of arrays, by name; `rows`: of those
+    elements of arrays that have some indices."""
+
+    def __init__(
+        self,
+        program: stan.ProgramOp,
+        data: Mapping[str, frozenset[int]],
+        rows: Mapping[Element, frozenset[int]] = MappingProxyType({}),
+    ) -> None:
         self._data = data
+        self._rows = rows
         parts = list(program.body.block.ops)
         self.functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp) and op.library is None}
         self._blocks = [op.body.block for op in parts if isinstance(op, stan.BlockOp)]
@@ -143,7 +163,9 @@ class ValueSets:
         if isinstance(op, stan.ReadOp):
             return self._variable(op)
         if isinstance(op, stan.IndexOp):
-            return self.of(op.value)
+            row = row_of(op) if self._rows else None
+            of_row = self._rows.get(row) if row is not None else None
+            return self.of(op.value) if of_row is None else of_row
         if isinstance(op, stan.ArrayOp):
             return self._union(list(op.operands))
         if isinstance(op, stan.SelectOp):

@@ -232,6 +232,76 @@ def outcome(model: ulam.StanModel) -> Any:
         return str(error)
 
 
+ROWS = """
+data {
+  int M;
+  int more;
+  array[3, M] int<lower=0, upper=1> has;
+  array[M, 2] int<lower=0, upper=5> kind;
+  array[3, M] int any;
+}
+parameters { real<lower=0> x; real<lower=0> z; }
+model {
+  for (m in 1:(M + more)) {
+    if (has[1, m] == 1) x ~ gamma(m + 1, 2);
+    if (has[2, m] == 1 || has[3, m] == 1) z ~ lognormal(m, 1);
+    else z ~ exponential(m);
+    if (kind[m, 2] > 3) target += kind[m, 2] * x;
+    if (any[1, m] == 1) x ~ weibull(2, m);
+  }
+  if (more > 3) target += x;
+}
+"""
+
+
+def rows(
+    has: list[list[int]], kind: list[list[int]], any_: list[list[int]] | None = None, more: int = 0
+) -> dict[str, Any]:
+    size = len(kind)
+    return {"M": size, "more": more, "has": has, "kind": kind, "any": any_ or np.zeros((3, size), int).tolist()}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        rows([[0, 0], [0, 0], [0, 0]], [[4, 1], [0, 2]]),
+        rows([[1, 1], [0, 0], [1, 1]], [[0, 4], [0, 5]]),
+        rows([[0, 1], [1, 0], [0, 0]], [[5, 0], [0, 4]], [[1, 0], [0, 1], [0, 0]]),
+        rows([[], [], []], []),
+        rows([[0], [0], [0]], [[0, 0]], more=1),  # the index of the second iteration is out of range
+        rows([[1], [1], [0]], [[0, 5]], more=1),
+    ],
+)
+def test_rows_of_arrays(given: dict[str, Any]) -> None:
+    def found(level: int) -> Any:
+        try:
+            return results(ulam.StanModel(ROWS, given, opt_level=level))
+        except ulam.UlamError as error:
+            return str(error)
+
+    one, other = found(3), found(0)
+    if isinstance(other, str):
+        assert one == other
+    else:
+        assert_same(one, other)
+
+
+def test_branches_that_no_element_of_a_row_takes_are_not_there(compiled: list[str]) -> None:
+    def called(given: dict[str, Any]) -> set[str]:
+        text = str(ulam.StanModel(ROWS, given).module("optimized"))
+        return set(re.findall(r"stan.call (\w+)_l\w+", text[text.index("stan.block model") :]))
+
+    none = rows([[0, 0], [0, 0], [0, 0]], [[1, 1], [0, 2]])
+    assert called(none) == {"exponential", "weibull"}  # any int may be in `any`
+    assert called(none | {"has": [[0, 1], [0, 0], [0, 0]]}) == {"gamma", "exponential", "weibull"}
+    assert called(none | {"has": [[0, 0], [0, 0], [1, 1]]}) == {"lognormal", "weibull"}
+    assert called(rows([[0] * 4, [0] * 4, [1, 0, 1, 1]], [[0, 0]] * 4)) == {"lognormal", "exponential", "weibull"}
+    compiled.clear()
+    for given in (none, rows([[0]] * 3, [[0, 1]]), rows([[0] * 3] * 3, [[0, 2], [0, 1], [5, 1]])):
+        ulam.StanModel(ROWS, given).log_density_gradient(np.array([0.1, 0.2]))
+    assert compiled == ["gradient_propto"] * 2  # kind[m, 2] is 1 or 2; 1; 1 or 2
+
+
 def test_drawn_data_are_not_known() -> None:
     text = """
     transformed data { int k = poisson_rng(3) > 2; }
