@@ -38,7 +38,8 @@ def add_columns(
     """Adds the products of some rows of a matrix and a vector to a buffer, which begins with the first of these rows.
 
     `together`: several columns at a time. Where there are fewer left, the last one is there several times, each time
-    with its share of the factor: one loop does it all, and what is infinite or NaN is so as before.
+    with its share of the factor: one loop does it all, and what is infinite or NaN is so as before. Shares are powers
+    of 2, so that nothing is rounded: 1/2 twice, 1/2 and 1/4 twice, 1/4 four times.
     """
     first, end = rows
     count = a.dims[1]
@@ -59,13 +60,19 @@ def add_columns(
     rounded = builder.add(count, builder.i64(TOGETHER - 1))
     groups = builder.value(arith.ShRSIOp, (rounded, builder.i64(TOGETHER.bit_length() - 1)), i64)
     times = builder.sub(builder.mul(groups, builder.i64(TOGETHER)), last)  # that the last one is there
-    share = builder.divf(builder.f64(1.0), builder.converted(arith.SIToFPOp, times, f64))
+    share = builder.select(builder.cmpi("sgt", times, builder.i64(2)), builder.f64(0.25), builder.f64(0.5))
+    others = builder.converted(arith.SIToFPOp, builder.sub(times, builder.i64(1)), f64)
+    rest = builder.subf(builder.f64(1.0), builder.mulf(others, share))
+
+    def part_of(j: SSAValue) -> SSAValue:
+        part = builder.select(builder.cmpi("eq", j, last), rest, share)
+        return builder.select(builder.cmpi("sge", j, last), part, builder.f64(1.0))
 
     def several(group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
         places = [builder.add(group, builder.mul(groups, builder.i64(n))) for n in range(TOGETHER)]
         if (known := constant_integer(count)) is not None and known % TOGETHER == 0:
             return columns(places, [b.at([j]) for j in places])
-        shares = [builder.select(builder.cmpi("sge", j, last), share, builder.f64(1.0)) for j in places]
+        shares = [part_of(j) for j in places]
         places = [builder.value(arith.MinSIOp, (j, last), i64) for j in places]
         return columns(places, [builder.mulf(b.at([j]), part) for j, part in zip(places, shares, strict=True)])
 
