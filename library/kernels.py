@@ -239,8 +239,8 @@ _LAYOUTS: dict[str, Kernel] = {
 }
 
 # Designs of normal linear models, when data are bound (passes/loops/linear_rows.py). Calls read and write their state.
-DESIGN_STATE = 24
-DESIGN_SIZES = 11
+DESIGN_STATE = 28
+DESIGN_SIZES = 12
 _DESIGNS: dict[str, Kernel] = {
     "design_key": Kernel("in:i64[n] kept:i64[n] n:i64 value:i64"),
     "design_count": Kernel("in:i64[2] kept:i64[2]"),

@@ -30,7 +30,6 @@ _REASONS = (
     "an index has too many values that no row has",
     "reduced rows would not be less work",
     "reducing the rows would take too long",
-    "large numbers cancel each other, in each row more exactly",
 )  # in the order of linear_design.c
 _ROOM = 1e200
 """For a coefficient, and sums of its products."""
@@ -68,7 +67,7 @@ class Binding:
         again.before(rt.KernelOp("design_turn", (state, state)))
         sizes = write.put(rt.AllocOp(write.whole(DESIGN_SIZES), _INTEGERS))
         write.before(rt.KernelOp("design_sizes", (state, sizes)))
-        outcome, used, groups, low, room, shared_size, own_size, *figures = (
+        outcome, used, by_kernel, groups, low, room, shared_size, own_size, *figures = (
             write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(DESIGN_SIZES)
         )
         slot = take_slots(module_of(self.statement.loop), 1 + len(_FIGURES))
@@ -79,8 +78,9 @@ class Binding:
         shared = write.put(rt.AllocOp(shared_size, _REALS))
         own_rows = write.put(rt.AllocOp(own_size, _REALS))
         write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
-        is_used = write.compare_integers("ne", used, write.whole(0))
-        return Reduced(is_used, figures[0], groups, low, room, shared, shared_size, own_rows, own_size, places)
+        is_used, is_by_kernel = (write.compare_integers("ne", flag, write.whole(0)) for flag in (used, by_kernel))
+        tables = (shared, shared_size, own_rows, own_size)
+        return Reduced(is_used, is_by_kernel, figures[0], groups, low, room, *tables, places)
 
     def sums(self) -> list[SSAValue]:
         """What the data that rows add up are in all."""

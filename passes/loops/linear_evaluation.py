@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.effects import viewed
 from ulam.passes.loops.filled_buffers import is_behind, tests_of, users
 from ulam.passes.loops.linear_binding import Binding
@@ -194,7 +194,16 @@ class _StraightEvaluation:
         return write.both([self.reduced.used, write.compare("olt", total, LARGEST_SQUARES)])
 
     def write(self, write: OpWriter, sums: _Sums) -> None:
-        """Adds up what rows do."""
+        """Adds up what rows do; by the kernel where numbers cancel."""
+        arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
+        write.before(scf.IfOp.create(operands=[self.reduced.by_kernel], regions=[Region(block) for block in arms]))
+        exactly, plainly = (OpWriter(terminator(block)) for block in arms)
+        kernel = _KernelEvaluation(self.square, self.reduced, self.copier)
+        kernel.call(exactly)
+        kernel.write(exactly, sums)
+        self._write_plainly(plainly, sums)
+
+    def _write_plainly(self, write: OpWriter, sums: _Sums) -> None:
         n = len(self._values) + 1
         less = [
             write.real(arith.SubfOp, value, self._shared(n * n + k, write)) for k, value in enumerate(self._values)
@@ -272,6 +281,12 @@ class _KernelEvaluation:
 
     def begin(self, write: OpWriter) -> SSAValue:
         """Whether the sum, which is computed here, may be used."""
+        self.call(write)
+        squares = write.put(rt.LoadOp(self._sums, write.whole(1)))
+        return write.both([self.reduced.used, write.compare("olt", squares, LARGEST_SQUARES)])
+
+    def call(self, write: OpWriter) -> None:
+        """Computes the sum, and that of the squares of coefficients."""
         columns, reduced = self.square.columns, self.reduced
         count, own = reduced.places.count, write.whole(len(columns.own))
         size = write.put(integer(arith.MuliOp, own, reduced.room))
@@ -281,8 +296,6 @@ class _KernelEvaluation:
         sizes = (reduced.shared_size, reduced.own_size, count, own, reduced.room)
         arguments = (reduced.shared, reduced.own, shared, mine, *sizes, self._sums, *halves)
         write.before(rt.KernelOp("reduced_squares", arguments, location=self.square.steps[0][0].location))
-        squares = write.put(rt.LoadOp(self._sums, write.whole(1)))
-        return write.both([reduced.used, write.compare("olt", squares, LARGEST_SQUARES)])
 
     def write(self, write: OpWriter, sums: _Sums) -> None:
         """Adds up what rows do."""

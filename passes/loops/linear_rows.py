@@ -183,6 +183,8 @@ class Reduced:
     """What `bind` leaves of a square."""
 
     used: SSAValue
+    by_kernel: SSAValue
+    """Whether they are as the kernel alone reads them: in twice the digits, or relative to two points."""
     rows: SSAValue
     """How many there were."""
     groups: SSAValue

@@ -5,9 +5,11 @@
  * `shared` + 1 rows for all; the sum of the squares of y - X b is that of these few rows, whatever b is.
  *
  * Rows come one by one. Where numbers in y and X cancel each other they come twice: the first time gives the
- * coefficients that fit best; the second time y is what they leave, computed with twice the digits. Where large ones do,
- * rows are not reduced: what each rounds away averages out, what the sum of all does, does not. Memory is that of the
- * result, and of a block of rows. */
+ * coefficients that fit best; the second time y is what they leave, computed with twice the digits. Where what these make
+ * of columns is much larger than y, other coefficients may be far smaller: the rows of the first time are kept for them.
+ * Where columns nearly depend on each other, this does not help: what each row rounds away averages out in a loop over all
+ * of them, what the reduced ones do, does not. Then the rows themselves are reduced in twice the digits the second time.
+ * Memory is that of the result, and of a block of rows. */
 #include <math.h>
 #include <string.h>
 
@@ -22,26 +24,36 @@ enum {
 };
 
 /* Why a design is not used; passes/loops/linear_binding.py has the words. */
-enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4, CANCELS = 5 };
+enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
-static const double LESS_WORK = 1.25, FULL_RANK = 1e-11,
-                    DEPENDENT = 1e-13, MUCH = 100, TOO_MUCH = 1e5;
+static const double LESS_WORK = 1.25, FULL_RANK = 1e-11, DEPENDENT = 1e-13;
+
+/* How many times as large as what is left numbers may be that cancel, by the number of rows. A loop over n rows has errors
+ * of the root of n of them, relative to what they add up; reduced rows have those of numbers that cancel. */
+static const double FEW_CANCEL = 0.5, MOST_CANCEL = 100;      /* times the root of n, at most: computed once */
+static const double NEARLY_DEPEND = 0.5, LEAST_DEPEND = 30;   /* times n, at least: in twice the digits */
+static const double LARGE_FIT = 0.4, LEAST_FIT = 4;           /* times the root of n, at least: relative to 0, too */
+static const double CLOSE_FIT = 1e10;                         /* beyond, in twice the digits, too */
 
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come: read by compiled code, whenever they are to come again */
   int64_t turn, own, shared, columns, entries, rows, refused, low, span, capacity, held;
   int64_t width;  /* of a shared row in the result */
   int64_t padded; /* as reduced_rows.h has it; else there is nothing but the numbers of rows and the solution */
+  int64_t twice;  /* whether rows are reduced in twice the digits */
   double *triangle; /* shared + 1 rows of as many */
-  double *rounded;  /* what additions to the triangle have rounded away */
+  double *rounded;  /* what additions to the triangle have rounded away; of rows in twice the digits, second numbers */
   double *groups;   /* `own` rows of `columns` for each key from `low` on */
+  double *groups_rounded;
   double *solution, *group_solutions;
+  double *at_0, *groups_at_0; /* rows relative to 0 that are kept; NULL if there are none */
   double *norms; /* of all columns, squared */
   double *block; /* a column of BLOCK for each column */
+  double *block_low; /* the same of second numbers */
   int64_t *keys; /* of the rows of the block */
 } design;
 
-_Static_assert(sizeof(design) <= 24 * sizeof(int64_t), "as library/kernels.py has it");
+_Static_assert(sizeof(design) <= 28 * sizeof(int64_t), "as library/kernels.py has it");
 
 /* Before any row: known[0] is the number of rows, known[1] whether a key has too many values; then the least value of
  * each key, and how many there are from it on. The last of n is that of this key. */
@@ -106,8 +118,10 @@ static int has_group(ulam_context *ctx, design *d, int64_t key) {
   if (low < d->low || (int64_t)span > d->capacity) {
     int64_t capacity = low < d->low ? (int64_t)span : 2 * (int64_t)span, shift = d->low - low;
     double *groups = zeros(ctx, capacity * size), *solutions = zeros(ctx, capacity * d->own);
+    double *rounded = zeros(ctx, capacity * size);
     if (d->span) memcpy(groups + shift * size, d->groups, (size_t)(d->span * size) * sizeof *groups);
-    d->groups = groups, d->group_solutions = solutions, d->capacity = capacity;
+    if (d->span) memcpy(rounded + shift * size, d->groups_rounded, (size_t)(d->span * size) * sizeof *groups);
+    d->groups = groups, d->groups_rounded = rounded, d->group_solutions = solutions, d->capacity = capacity;
   }
   d->low = low, d->span = (int64_t)span;
   return 1;
@@ -138,18 +152,43 @@ static void leave_rest(design *d) {
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
 }
 
-/* Givens rotations of row i of the block into those of its group, for the group's own columns. */
+/* Givens rotations of row i of the block into those of its group, for the group's own columns. As in reflect_block, what
+ * is added to a row of the group is as small as the row of the block, and what these sums round away is kept. */
 static void rotate(design *d, int64_t i) {
   int64_t n = d->columns;
   double *row = d->block + i;
   for (int64_t p = 0; p < d->own; ++p) {
-    double *kept = d->groups + ((d->keys[i] - d->low) * d->own + p) * n, x = row[p * BLOCK];
+    int64_t first = ((d->keys[i] - d->low) * d->own + p) * n;
+    double *kept = d->groups + first, *rounded = d->groups_rounded + first, x = row[p * BLOCK];
     if (x == 0) continue;
-    double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm;
-    for (int64_t q = p; q < n; ++q) {
+    double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm, more = x * x / (kept[p] + norm);
+    for (int64_t q = p + 1; q < n; ++q) {
       double a = kept[q], b = row[q * BLOCK];
-      kept[q] = c * a + s * b;
+      increase(kept + q, rounded + q, s * b - more / norm * a);
       row[q * BLOCK] = c * b - s * a;
+    }
+    increase(kept + p, rounded + p, more);
+  }
+}
+
+/* The same in twice the digits. */
+static void rotate_twofold(design *d, int64_t i) {
+  int64_t n = d->columns;
+  double *row = d->block + i, *row_low = d->block_low + i;
+  for (int64_t p = 0; p < d->own; ++p) {
+    int64_t first = ((d->keys[i] - d->low) * d->own + p) * n;
+    double *kept = d->groups + first, *kept_low = d->groups_rounded + first;
+    twofold x = {row[p * BLOCK], row_low[p * BLOCK]}, own = {kept[p], kept_low[p]};
+    if (x.high == 0) continue;
+    twofold norm = root_of_twofold(plus_twofold(times_twofold(own, own), times_twofold(x, x)));
+    twofold c = over_twofold(own, norm), s = over_twofold(x, norm);
+    kept[p] = norm.high, kept_low[p] = norm.low;
+    for (int64_t q = p + 1; q < n; ++q) {
+      twofold a = {kept[q], kept_low[q]}, b = {row[q * BLOCK], row_low[q * BLOCK]};
+      twofold found = plus_twofold(times_twofold(c, a), times_twofold(s, b));
+      kept[q] = found.high, kept_low[q] = found.low;
+      found = minus_twofold(times_twofold(c, b), times_twofold(s, a));
+      row[q * BLOCK] = found.high, row_low[q * BLOCK] = found.low;
     }
   }
 }
@@ -162,10 +201,15 @@ static void reduce_block(ulam_context *ctx, design *d) {
     if (!has_group(ctx, d, d->keys[i])) d->refused = TOO_MANY_KEYS;
   if (!d->refused) {
     for (int64_t q = 0; q < d->columns; ++q) d->norms[q] += along(d->block + q * BLOCK, d->block + q * BLOCK);
-    if (d->turn == 1) leave_rest(d);
-    for (int64_t i = 0; i < d->held && d->own; ++i) rotate(d, i);
-    reflect_block(d->shared + 1, d->block + d->own * BLOCK, d->triangle, d->rounded);
+    if (d->turn == 1 && !d->twice) leave_rest(d);
+    for (int64_t i = 0; i < d->held && d->own; ++i) (d->twice ? rotate_twofold : rotate)(d, i);
+    int64_t first = d->own * BLOCK;
+    if (d->twice)
+      reflect_block_twofold(d->shared + 1, d->block + first, d->block_low + first, d->triangle, d->rounded);
+    else
+      reflect_block(d->shared + 1, d->block + first, d->triangle, d->rounded);
   }
+  if (d->twice) memset(d->block_low, 0, (size_t)(d->columns * BLOCK) * sizeof *d->block);
   memset(d->block, 0, (size_t)(d->columns * BLOCK) * sizeof *d->block);
   d->held = 0;
 }
@@ -201,16 +245,27 @@ static void solve(const double *rows, int64_t count, int64_t n, const double *be
 
 static double larger(double most, double size) { return size > most || isnan(size) ? size : most; }
 
-/* How much larger than what is left over y is, and what coefficients make of a column: those that fit best, and others
- * that fit nearly as well. Columns that are combinations of others, but for rounding, do not count. */
-static double cancelling(const design *d) {
-  int64_t n = d->shared + 1;
-  double left = fabs(d->triangle[n * n - 1]), y = sqrt(d->norms[d->columns - 1]), most = y > 0 ? y / left : 0;
-  for (int64_t k = 0; k < d->shared; ++k) {
-    double size = sqrt(d->norms[d->own + k]), part = fabs(d->triangle[k * n + k]);
-    if (size * fabs(d->solution[k]) > 0) most = larger(most, size * fabs(d->solution[k]) / left);
-    if (part > DEPENDENT * size) most = larger(most, size / part);
+/* How much larger than what coefficients that fit best leave of y they are: y, and what these coefficients make of
+ * columns; how much larger than y these are in all; how much larger than what other columns leave of them columns are. Columns
+ * that are combinations of others, but for rounding, do not count. */
+typedef struct {
+  double y, fit, fit_of_y, columns;
+} cancelling;
+
+static void count_column(cancelling *found, double norm, double part, double y, double left, double coefficient) {
+  if (norm * fabs(coefficient) > 0) {
+    found->fit = larger(found->fit, norm * fabs(coefficient) / left);
+    found->fit_of_y += norm * fabs(coefficient) / y;
   }
+  if (part > DEPENDENT * norm) found->columns = larger(found->columns, norm / part);
+}
+
+static cancelling what_cancels(const design *d) {
+  int64_t n = d->shared + 1;
+  double left = fabs(d->triangle[n * n - 1]), y = sqrt(d->norms[d->columns - 1]);
+  cancelling found = {.y = y > 0 ? y / left : 0};
+  for (int64_t k = 0; k < d->shared; ++k)
+    count_column(&found, sqrt(d->norms[d->own + k]), fabs(d->triangle[k * n + k]), y, left, d->solution[k]);
   for (int64_t p = 0; p < d->own; ++p) {
     double solution = 0;
     for (int64_t g = 0; g < d->span; ++g) {
@@ -219,12 +274,27 @@ static double cancelling(const design *d) {
         double entry = d->groups[(g * d->own + q) * d->columns + p];
         norm2 += entry * entry;
       }
-      if (part > DEPENDENT * sqrt(norm2)) most = larger(most, sqrt(norm2) / part);
+      count_column(&found, sqrt(norm2), part, y, left, 0);
       solution = fmax(solution, fabs(d->group_solutions[g * d->own + p]));
     }
-    if (solution > 0) most = larger(most, sqrt(d->norms[p]) * solution / left);
+    count_column(&found, sqrt(d->norms[p]), 0, y, left, solution);
   }
-  return most;
+  return found;
+}
+
+/* Begins the second turn: in twice the digits, or relative to the solution; then rows relative to 0 may be kept. */
+static void begin_again(ulam_context *ctx, design *d, int twice, int keeps) {
+  int64_t n = d->shared + 1, size = d->own * d->columns;
+  d->twice = twice;
+  if (twice) d->block_low = zeros(ctx, d->columns * BLOCK);
+  if (twice || keeps) d->width = reduced_width(d->shared), d->padded = 1;
+  if (keeps) {
+    d->at_0 = d->triangle, d->groups_at_0 = d->groups;
+    d->triangle = zeros(ctx, n * n), d->groups = zeros(ctx, d->capacity * size);
+  }
+  memset(d->triangle, 0, (size_t)(n * n) * sizeof *d->triangle);
+  if (d->own && d->span) memset(d->groups, 0, (size_t)(d->span * size) * sizeof *d->groups);
+  d->rows = 0;
 }
 
 /* All rows have come. If nothing cancels, once is enough. */
@@ -232,32 +302,36 @@ ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *s
   (void)old;
   design *d = (design *)state;
   if (d->held) reduce_block(ctx, d);
-  int64_t n = d->shared + 1;
-  for (int64_t i = 0; i < n * n && !d->refused; ++i) d->triangle[i] += d->rounded[i], d->rounded[i] = 0;
+  int64_t n = d->shared + 1, size = d->own * d->columns;
+  if (!d->refused && !d->twice) {
+    for (int64_t i = 0; i < n * n; ++i) d->triangle[i] += d->rounded[i], d->rounded[i] = 0;
+    for (int64_t i = 0; i < d->span * size; ++i) d->groups[i] += d->groups_rounded[i], d->groups_rounded[i] = 0;
+  }
   if (d->turn == 0 && !d->refused) {
-    int64_t size = d->own * d->columns;
     solve(d->triangle, d->shared, n, NULL, d->norms + d->own, d->solution);
     for (int64_t g = 0; g < d->span && d->own; ++g)
       solve(d->groups + g * size, d->own, d->columns, d->solution, NULL, d->group_solutions + g * d->own);
-    double much = cancelling(d);
-    if (!(much < TOO_MUCH)) {
-      d->refused = CANCELS;
-    } else if (much > MUCH) {
-      memset(d->triangle, 0, (size_t)(n * n) * sizeof *d->triangle);
-      if (d->own && d->span) memset(d->groups, 0, (size_t)(d->span * size) * sizeof *d->groups);
-      d->rows = 0;
-    } else {
-      d->turns = 1;
-      memset(d->solution, 0, (size_t)d->shared * sizeof *d->solution);
-      if (d->own && d->span) memset(d->group_solutions, 0, (size_t)(d->span * d->own) * sizeof *d->solution);
+    double rows = (double)d->rows, root = sqrt(rows);
+    cancelling much = what_cancels(d);
+    int once = larger(larger(much.y, much.fit), much.columns) <= fmin(MOST_CANCEL, FEW_CANCEL * root);
+    int is_relative = much.columns <= fmax(LEAST_DEPEND, NEARLY_DEPEND * rows) && larger(much.y, much.fit) <= CLOSE_FIT;
+    int is_small = much.fit_of_y <= fmax(LEAST_FIT, LARGE_FIT * root);
+    if (!once) begin_again(ctx, d, !is_relative, is_relative && !is_small);
+    d->turns = once ? 1 : 2;
+    if (!once && is_relative) {
+      d->turn = 1;
+      return;
     }
+    memset(d->solution, 0, (size_t)d->shared * sizeof *d->solution);
+    if (d->own && d->span) memset(d->group_solutions, 0, (size_t)(d->span * d->own) * sizeof *d->solution);
   }
   if (d->refused) d->turns = 0;
   d->turn += 1;
 }
 
-/* sizes: 0 if the rows are reduced, else why not; whether there are tables; groups then, the first key, and how many
- * groups the table of groups has room for; sizes of the tables below; rows, groups, coefficients, bytes. */
+/* sizes: 0 if the rows are reduced, else why not; whether there are tables; whether the kernel alone reads these; groups
+ * then, the first key, and how many groups the table of groups has room for; sizes of the tables below; rows, groups,
+ * coefficients, bytes. */
 ULAM_API void ulam_design_sizes(ulam_context *ctx, const int64_t *state, int64_t *sizes) {
   (void)ctx;
   design d;
@@ -268,20 +342,54 @@ ULAM_API void ulam_design_sizes(ulam_context *ctx, const int64_t *state, int64_t
   int64_t room = used ? (d.span + LANES - 1) & -LANES : 0;
   sizes[0] = d.refused ? d.refused : is_less ? 0 : TOO_FEW_ROWS;
   sizes[1] = used;
-  sizes[2] = used ? d.span : 0;
-  sizes[3] = d.low;
-  sizes[4] = room;
-  sizes[5] = !used ? 0 : (d.shared + 1) * d.width + (d.padded ? d.width : d.shared);
-  if (used && d.padded && has_columns(d.shared)) sizes[5] += (d.shared + 1) * d.width;
-  sizes[6] = room * d.own * (d.columns + 1);
-  sizes[7] = d.rows;
-  sizes[8] = d.span;
-  sizes[9] = d.shared + d.span * d.own;
-  sizes[10] = (sizes[5] + sizes[6]) * (int64_t)sizeof(double);
+  sizes[2] = used && (d.twice || d.at_0);
+  sizes[3] = used ? d.span : 0;
+  sizes[4] = d.low;
+  sizes[5] = room;
+  int64_t rows = (d.shared + 1) * d.width, size = d.padded ? reduced_table_size(d.shared) : rows + d.shared;
+  int64_t of_groups = group_table_size(room, d.own, d.shared);
+  if (d.twice) size += rows, of_groups += room * d.own * d.columns;
+  if (d.at_0) size += size + d.width, of_groups += of_groups + room * d.own;
+  sizes[6] = used ? size : 0;
+  sizes[7] = of_groups;
+  sizes[8] = d.rows;
+  sizes[9] = d.span;
+  sizes[10] = d.shared + d.span * d.own;
+  sizes[11] = (sizes[6] + sizes[7]) * (int64_t)sizeof(double);
 }
 
-/* What is left: the shared rows, one behind the other, then the coefficients that they are relative to; of the groups
- * the same, each number for all groups side by side. */
+/* Shared rows, then the coefficients that they are relative to, NULL: 0; then columns, if there are any. */
+static void put_shared(const design *d, const double *triangle, const double *solution, double *table) {
+  int64_t n = d->shared + 1, behind = n * d->width;
+  for (int64_t i = 0; i < n; ++i) memcpy(table + i * d->width, triangle + i * n, (size_t)n * sizeof *table);
+  if (solution) memcpy(table + behind, solution, (size_t)d->shared * sizeof *table);
+  double *by_column = table + behind + d->width;
+  if (d->padded && has_columns(d->shared))
+    for (int64_t k = 0; k < n; ++k)
+      for (int64_t i = 0; i <= k; ++i) by_column[k * d->width + i] = table[i * d->width + k];
+}
+
+/* The same of the rows of groups: each number for all groups side by side. */
+static void put_groups(const design *d, int64_t room, const double *groups, const double *solutions, double *table) {
+  int64_t size = d->own * d->columns;
+  for (int64_t g = 0; g < d->span; ++g) {
+    for (int64_t q = 0; q < size; ++q) table[q * room + g] = groups[g * size + q];
+    for (int64_t p = 0; p < d->own && solutions; ++p) table[(size + p) * room + g] = solutions[g * d->own + p];
+  }
+}
+
+/* The squares of the columns of groups. */
+static void put_group_norms(const design *d, int64_t room, double *table) {
+  int64_t n = d->columns, size = d->own * n;
+  for (int64_t g = 0; g < d->span; ++g)
+    for (int64_t p = 0; p < d->own; ++p)
+      for (int64_t q = 0; q <= p; ++q) {
+        double entry = d->groups[g * size + q * n + p];
+        table[p * room + g] += entry * entry;
+      }
+}
+
+/* What is left, as in reduced_rows.h. */
 ULAM_API void ulam_design_tables(ulam_context *ctx, const int64_t *state, double *shared, int64_t shared_size,
                                  double *groups, int64_t group_size) {
   (void)ctx;
@@ -289,19 +397,22 @@ ULAM_API void ulam_design_tables(ulam_context *ctx, const int64_t *state, double
   memcpy(&d, state, sizeof d);
   memset(shared, 0, (size_t)shared_size * sizeof *shared);
   memset(groups, 0, (size_t)group_size * sizeof *groups);
-  int64_t n = d.shared + 1, size = d.own * d.columns, room = (d.span + LANES - 1) & -LANES;
+  int64_t n = d.shared + 1, room = (d.span + LANES - 1) & -LANES;
+  int64_t size = reduced_table_size(d.shared), of_groups = group_table_size(room, d.own, d.shared);
   if (shared_size) {
-    int64_t behind = n * d.width;
-    for (int64_t i = 0; i < n; ++i) memcpy(shared + i * d.width, d.triangle + i * n, (size_t)n * sizeof *shared);
-    memcpy(shared + behind, d.solution, (size_t)d.shared * sizeof *shared);
-    double *by_column = shared + behind + d.width;
-    if (d.padded && has_columns(d.shared))
-      for (int64_t k = 0; k < n; ++k)
-        for (int64_t i = 0; i <= k; ++i) by_column[k * d.width + i] = shared[i * d.width + k];
+    put_shared(&d, d.triangle, d.solution, shared);
+    for (int64_t i = 0; i < n && d.twice; ++i)
+      memcpy(shared + size + i * d.width, d.rounded + i * n, (size_t)n * sizeof *shared);
+    if (d.at_0) {
+      put_shared(&d, d.at_0, NULL, shared + size);
+      memcpy(shared + 2 * size, d.norms + d.own, (size_t)d.shared * sizeof *shared);
+    }
   }
   if (group_size == 0) return;
-  for (int64_t g = 0; g < d.span; ++g) {
-    for (int64_t q = 0; q < size; ++q) groups[q * room + g] = d.groups[g * size + q];
-    for (int64_t p = 0; p < d.own; ++p) groups[(size + p) * room + g] = d.group_solutions[g * d.own + p];
+  put_groups(&d, room, d.groups, d.group_solutions, groups);
+  if (d.twice) put_groups(&d, room, d.groups_rounded, NULL, groups + of_groups);
+  if (d.at_0) {
+    put_groups(&d, room, d.groups_at_0, NULL, groups + of_groups);
+    put_group_norms(&d, room, groups + 2 * of_groups);
   }
 }

@@ -2,9 +2,11 @@
  *
  * Shared rows are as in reduced_rows.h: coefficients, y, zeros. Rows of groups have the same number in all groups side
  * by side, `groups` of them, a multiple of LANES. Coefficients come as they are; those that fit best, from which rows are
- * counted, stand behind the rows. Without tables there is nothing to add up. */
+ * counted, stand behind the rows; of two points the nearer one is taken. Rows in twice the digits are multiplied so, too, what they leave is a number as others
+ * are: what cancels is gone then. Without tables there is nothing to add up. */
 #include "dense.h"
 #include "reduced_rows.h"
+#include "twofold.h"
 
 enum { NARROW = 32 };
 
@@ -162,9 +164,95 @@ CLONES static number group_squares(int64_t groups, int64_t own, int64_t shared, 
   return SUM(total);
 }
 
+#if defined(ULAM_DUAL) || defined(ULAM_ONE_PROCESSOR)
+#define EXACT_CLONES CLONES
+#else
+#define EXACT_CLONES TWOFOLD_CLONES
+#endif
+
+/* What a * b has rounded away: a is data. */
+INLINE number rest_of_product(number a, number b, number product) {
+#ifdef ULAM_DUAL
+  double x = creal(a);
+  return CMPLX(__builtin_fma(x, creal(b), -creal(product)), __builtin_fma(x, cimag(b), -cimag(product)));
+#else
+  return __builtin_fma(a, b, -product);
+#endif
+}
+
+/* total + (a + low) * b, in two numbers. */
+INLINE void increase_by(number *total, number *rest, number a, number low, number b) {
+  number product = a * b, sum = *total + product, kept = sum - *total;
+  *rest += ((*total - (sum - kept)) + (product - kept)) + (rest_of_product(a, b, product) + low * b);
+  *total = sum;
+}
+
+/* The sum of LANES numbers and of their second ones. */
+INLINE number joined_lanes(const number *totals, const number *rests) {
+  number total = 0, rest = 0;
+  for (int l = 0; l < LANES; ++l) increase_by(&total, &rest, 1, 0, totals[l]), rest += rests[l];
+  return total + rest;
+}
+
+/* The same as shared_squares of rows in twice the digits. */
+EXACT_CLONES static number exact_shared_squares(int64_t shared, const number *restrict table, const number *restrict low,
+                                                const number *restrict d, number *restrict half) {
+  int64_t width = reduced_width(shared);
+  number total = 0;
+  for (int64_t i = 0; i <= shared; ++i) {
+    const number *row = table + i * width, *row_low = low + i * width;
+    number sums[LANES] = {0}, rests[LANES] = {0};
+    for (int64_t k = i & -LANES; k < width; k += LANES)
+      for (int l = 0; l < LANES; ++l)
+        increase_by(sums + l, rests + l, row[k + l], row_low[k + l], d[k + l]);
+    number rest = joined_lanes(sums, rests);
+    total += rest * rest;
+    for (int64_t k = i & -LANES; k < width; ++k) half[k] += row[k] * rest;
+  }
+  return total;
+}
+
+/* The same as group_squares of such rows. */
+EXACT_CLONES static number exact_group_squares(int64_t groups, int64_t own, int64_t shared, const number *restrict table,
+                                               const number *restrict d, const number *restrict mine,
+                                               number *restrict half, number *restrict mine_half) {
+  int64_t columns = own + shared + 1;
+  const number *low = table + own * (columns + 1) * groups;
+  number total = 0;
+  for (int64_t j = 0; j < groups; j += LANES)
+    for (int64_t p = 0; p < own; ++p) {
+      int64_t first = p * columns * groups + j;
+      number sums[LANES] = {0}, rests[LANES] = {0};
+      for (int64_t q = p; q < columns; ++q)
+        for (int l = 0; l < LANES; ++l) {
+          int64_t at = first + q * groups + l;
+          increase_by(sums + l, rests + l, table[at], low[at], q < own ? mine[q * groups + j + l] : d[q - own]);
+        }
+      for (int l = 0; l < LANES; ++l) sums[l] += rests[l], total += sums[l] * sums[l];
+      for (int64_t q = p; q < columns - 1; ++q)
+        for (int l = 0; l < LANES; ++l) {
+          number part = table[first + q * groups + l] * sums[l];
+          if (q < own)
+            mine_half[q * groups + j + l] += part;
+          else
+            half[q - own] += part;
+        }
+    }
+  return total;
+}
+
 static void *aligned(ulam_context *ctx, int64_t count) {
   char *found = ulam_alloc(ctx, (count + 1) * (int64_t)sizeof(lanes));
   return found + (-(uintptr_t)found & (sizeof(lanes) - 1));
+}
+
+/* Adds how far coefficients are from 0, and from those that fit best, by what columns make of the difference. */
+static void add_distances(int64_t count, const number *b, const number *best, const number *squares, double *to_0,
+                          double *to_best) {
+  for (int64_t k = 0; k < count; ++k) {
+    double value = value_of(b[k]), rest = value - value_of(best[k]), square = value_of(squares[k]);
+    *to_0 += square * value * value, *to_best += square * rest * rest;
+  }
 }
 
 /* Loops over few coefficients are quicker as they are. */
@@ -189,6 +277,14 @@ ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number
   int64_t width = reduced_width(shared), parts = width / LANES;
   lanes narrow[2 * NARROW / LANES], *d = width <= NARROW ? narrow : aligned(ctx, 2 * parts), *half = d + parts;
   number squares = 0, *each = (number *)d;
+  if (has_two_points(s, shared)) {
+    int64_t size = reduced_table_size(shared), of_groups = group_table_size(groups, own, shared);
+    const number *group_best = group_table + own * (own + shared + 1) * groups;
+    double to_0 = 0, to_best = 0;
+    add_distances(shared, b, table + (shared + 1) * width, table + 2 * size, &to_0, &to_best);
+    add_distances(own * groups, mine, group_best, group_table + 2 * of_groups, &to_0, &to_best);
+    if (to_0 < to_best) table += size, group_table += of_groups;
+  }
   const number *best = table + (shared + 1) * width;
   for (int64_t k = 0; k < 2 * parts; ++k) d[k] = (lanes){0};
   for (int64_t k = 0; k < shared; ++k) {
@@ -197,6 +293,15 @@ ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number
   }
   each[shared] = -1;
   for (int64_t k = 0; k < own * groups; ++k) squares += mine[k] * mine[k];
+  if (is_twofold(s, shared)) {
+    number *exact_half = (number *)half;
+    sums[0] = exact_shared_squares(shared, table, table + reduced_table_size(shared), each, exact_half);
+    if (t) sums[0] += exact_group_squares(groups, own, shared, group_table, each, mine, exact_half, mine_half);
+    for (int64_t k = 0; k < shared; ++k) b_half[k] = exact_half[k];
+    sums[1] = squares;
+    ulam_release(ctx, mark);
+    return;
+  }
   sums[0] = shared_squares(shared, table, d, half);
   for (int64_t k = 0; k < shared; ++k) b_half[k] = each[width + k];
   if (t) {

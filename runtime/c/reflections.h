@@ -1,4 +1,5 @@
-/* Rows of data that are reduced to a triangle by reflections, a block of them at a time. */
+/* Rows of data that are reduced to a triangle by reflections, a block of them at a time; where numbers cancel, in twice
+ * the digits. */
 #ifndef ULAM_REFLECTIONS_H
 #define ULAM_REFLECTIONS_H
 
@@ -7,6 +8,7 @@
 
 #include "dense.h"
 #include "reduced_rows.h"
+#include "twofold.h"
 
 enum { BLOCK = 64 /* rows that are reflected at a time: a column of so many numbers for each of theirs */ };
 
@@ -61,6 +63,55 @@ static inline void reflect_block(int64_t n, double *block, double *triangle, dou
       subtract(factor, column, other);
     }
     increase(row + j, rounded + j, more);
+  }
+}
+
+/* The scalar product of columns of twice the digits, each with its second numbers behind. */
+TWOFOLD_CLONES static twofold along_twofold(const double *restrict a, const double *restrict b, const double *restrict a_low,
+                                            const double *restrict b_low) {
+  double sums[LANES] = {0}, rests[LANES] = {0};
+  for (int i = 0; i < BLOCK; i += LANES)
+    for (int k = 0; k < LANES; ++k) {
+      twofold product = product_of(a[i + k], b[i + k]), sum = sum_of(sums[k], product.high);
+      sums[k] = sum.high;
+      rests[k] += sum.low + (product.low + (a[i + k] * b_low[i + k] + a_low[i + k] * b[i + k]));
+    }
+  twofold total = {0, 0};
+  for (int k = 0; k < LANES; ++k) total = plus_twofold(total, sum_of(sums[k], rests[k]));
+  return total;
+}
+
+TWOFOLD_CLONES static void subtract_twofold(twofold factor, const double *restrict a, const double *restrict a_low,
+                                            double *restrict b, double *restrict b_low) {
+  for (int i = 0; i < BLOCK; ++i) {
+    twofold product = product_of(-factor.high, a[i]), sum = sum_of(b[i], product.high);
+    double rest = product.low - (factor.high * a_low[i] + factor.low * a[i]);
+    sum = joined(sum.high, sum.low + (b_low[i] + rest));
+    b[i] = sum.high, b_low[i] = sum.low;
+  }
+}
+
+/* reflect_block in twice the digits: `low` numbers are added to those of the block and of the triangle. */
+static inline void reflect_block_twofold(int64_t n, double *block, double *block_low, double *triangle,
+                                         double *triangle_low) {
+  for (int64_t j = 0; j < n; ++j) {
+    double *column = block + j * BLOCK, *column_low = block_low + j * BLOCK;
+    double *row = triangle + j * n, *row_low = triangle_low + j * n;
+    twofold norm2 = along_twofold(column, column, column_low, column_low), own = {row[j], row_low[j]};
+    if (!(norm2.high > 0)) continue;
+    twofold norm = root_of_twofold(plus_twofold(times_twofold(own, own), norm2)), pivot = plus_twofold(own, norm);
+    twofold more = over_twofold(norm2, pivot);
+    for (int64_t c = j + 1; c < n; ++c) {
+      double *other = block + c * BLOCK, *other_low = block_low + c * BLOCK;
+      twofold product = along_twofold(column, other, column_low, other_low), entry = {row[c], row_low[c]};
+      twofold factor = over_twofold(plus_twofold(entry, over_twofold(product, pivot)), norm);
+      twofold change = over_twofold(minus_twofold(product, times_twofold(more, entry)), norm);
+      entry = plus_twofold(entry, change);
+      row[c] = entry.high, row_low[c] = entry.low;
+      subtract_twofold(factor, column, column_low, other, other_low);
+    }
+    own = plus_twofold(own, more);
+    row[j] = own.high, row_low[j] = own.low;
   }
 }
 

@@ -1,9 +1,13 @@
 // RUN: stan-opt -p linear-layouts,verify-dominance --split-input-file %s | filecheck %s
 
-// A branch has the reduced rows, or the loop; rows are handed over by data alone, when these are bound.
+// A branch has the reduced rows, by the kernel where numbers cancel, or the loop; rows are handed over by data alone.
 // CHECK-LABEL: @evaluate
 // CHECK:      [[OK:%.*]] = arith.andi
 // CHECK-NEXT: scf.if [[OK]] {
+// CHECK-NEXT: scf.if
+// CHECK:      rt.kernel reduced_squares
+// CHECK:      ad.target_add
+// CHECK:      } else {
 // CHECK-NOT:  scf.for
 // CHECK:      ad.target_add
 // CHECK-NOT:  ad.target_add
