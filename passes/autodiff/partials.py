@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import frexp
+from math import frexp, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.scalar_ops import COMPARISONS
+from ulam.dialects.scalar_ops import COMPARISONS, known_constant
 from ulam.library.derivatives import Rule, rule
 from ulam.library.terms import Application, Name, Number, Term
 
@@ -105,6 +105,16 @@ class ScalarDerivative:
             scaled = found
         product = self._times_factor(scaled, partial)
         return self.builder.negf(product) if partial.is_negative else product
+
+    def is_finite(self, position: int) -> bool:
+        """Whether a partial is a known number, whatever the operands are."""
+        match self.partials[position]:
+            case _Partial(divisor=None, factor=None):
+                return True
+            case _Partial(divisor=None, factor=Name(name)) if name != "result":
+                other = known_constant(self.op.operands[self.rule.arguments.index(name)])
+                return other is not None and isfinite(other)
+        return False
 
     def of_tangents(self, tangents: Sequence[SSAValue | None], *, reassociate: bool = False) -> SSAValue | None:
         """The tangent of the result; None if it is 0. `reassociate`: the sum may be taken in another order."""

@@ -36,8 +36,12 @@ def _scalar(r: ReverseMode, frame: ReverseFrame, op: Operation) -> None:
         return
     derivative = ScalarDerivative(r, op, frame)
     for position, operand in enumerate(op.operands):
-        if r.is_active(operand):
-            r.add(frame, operand, derivative.times_adjoint(g, position))
+        if not r.is_active(operand):
+            continue
+        contribution = derivative.times_adjoint(g, position)
+        if contribution is not None and op in r.speculated and not derivative.is_finite(position):
+            contribution = r.builder.select(r.is_idle(op, frame), r.builder.f64(0.0), contribution)
+        r.add(frame, operand, contribution)
 
 
 def _select(r: ReverseMode, frame: ReverseFrame, op: arith.SelectOp) -> None:

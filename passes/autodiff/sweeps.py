@@ -8,6 +8,7 @@ in the reverse sweep, with what it needs kept (see `frames`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import NoReturn
 
 from xdsl.dialects import arith, func, scf
@@ -25,6 +26,7 @@ from ulam.passes.autodiff.calls import Derivatives
 from ulam.passes.autodiff.frames import Keeper, Memory, ReverseFrame, pop_record
 from ulam.passes.autodiff.rules import REVERSE
 from ulam.passes.autodiff.shadows import Shadows
+from ulam.passes.autodiff.speculated_ops import Bounds
 from ulam.passes.builder import BUFFER_REAL, COLD, WRAPS, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import kernel_buffers, written_buffers
@@ -47,6 +49,8 @@ class ReverseMode:
         self.conditions: dict[SSAValue, SSAValue] = {}  # of the regions of profiles: forward → reverse
         self._adding: set[Operation] = set()  # ops with an active addition to the target inside
         self.contributions: dict[Operation, list[tuple[SSAValue, SSAValue]]] = {}  # fused op → (scalar, its adjoint)
+        self.speculated: dict[Operation, Bounds] = {}  # op → loops that alone use it
+        self._idle: dict[tuple[Bounds, Block], SSAValue] = {}
 
     def gradient(self, independent: ad.IndependentOp) -> None:
         """The function, which adds to a target, returns the gradient, too: through a further argument."""
@@ -100,6 +104,16 @@ class ReverseMode:
         if before is not None:
             contribution = self.builder.addf(before, contribution, reassociate=True)
         frame.adjoints[value] = contribution
+
+    def is_idle(self, op: Operation, frame: ReverseFrame) -> SSAValue:
+        """Whether none of the loops has an iteration that alone use what an op computes."""
+        bounds = self.speculated[op]
+        place = (bounds, self.builder.block)
+        if (found := self._idle.get(place)) is None:
+            needed = [[self.need(bound, frame) for bound in loop] for loop in bounds]
+            compared = [self.builder.cmpi("sge", first, limit) for first, limit in needed]
+            found = self._idle[place] = reduce(self.builder.both, compared)
+        return found
 
     def shadow(self, buffer: SSAValue, frame: ReverseFrame) -> SSAValue:
         """The shadow of a forward buffer, for reverse code."""
@@ -300,6 +314,8 @@ class ReverseMode:
         trip, forward_position = self._trip_count(op)
         lower = self.need(op.lb, frame)
         count = self.need(trip, frame)
+        if op in self.speculated:
+            count = builder.select(self.is_idle(op, frame), builder.i64(0), count)
         backwards = self._needs_reverse_order(op, carried)
         block = Block(arg_types=[i64, *(f64 for _ in carried), *(f64 for _ in outer)])
         inner = ReverseFrame(

@@ -1,0 +1,47 @@
+// RUN: stan-opt -p "reverse-mode{speculated=true},verify-dominance" %s | filecheck %s
+// RUN: stan-opt -p reverse-mode %s | filecheck %s --check-prefix PLAIN
+
+// What a loop alone uses has no slope if the loop does not run; what else is used has one. A table that a loop alone
+// reads has none either.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[ADJOINT:%.*]], %{{.*}} = scf.for
+// CHECK:      [[IDLE:%.*]] = arith.cmpi sge, %zero, %count
+// CHECK-NEXT: [[END:%.*]] = arith.select [[IDLE]], %{{.*}}, [[MANY:%.*]] : i64
+// CHECK-NEXT: scf.for {{.*}} to [[END]]
+// CHECK:      arith.divf %{{.*}}, %b
+// CHECK-NEXT: [[SLOPE:%.*]] = arith.divf [[ADJOINT]], %a
+// CHECK-NEXT: arith.select [[IDLE]], %{{.*}}, [[SLOPE]]
+// PLAIN-LABEL: @evaluate
+// PLAIN-NOT:  arith.cmp
+builtin.module attributes {rt.slots = #rt.slots<0>} {
+  func.func @evaluate(%theta: !rt.buf<f64>, %count: i64, %length: i64, %data: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %many = arith.constant 5 : i64
+    %none = arith.constant 0.0 : f64
+    %x = rt.alloc %many : !rt.buf<f64>
+    ad.independent %x, %many
+    rt.copy %theta to %x, %many initial : !rt.buf<f64>
+    %a = rt.load %x[%zero] : f64
+    %b = rt.load %x[%one] : f64
+    %l = rt.math log(%a) : (f64) -> f64
+    %k = rt.math log(%b) : (f64) -> f64
+    %t = rt.alloc %length : !rt.buf<f64>
+    scf.for %i = %zero to %length step %one : i64 {
+      %c = rt.load %x[%i] : f64
+      %s = rt.math sqrt(%c) : (f64) -> f64
+      rt.store %s, %t[%i] initial : f64
+    }
+    ad.target_add %k
+    scf.for %i = %zero to %count step %one : i64 {
+      %y = rt.load %data[%i] : f64
+      %p = arith.mulf %l, %y : f64
+      %q = arith.mulf %k, %p : f64
+      %r = rt.load %t[%i] : f64
+      %z = arith.mulf %q, %r : f64
+      ad.target_add %z
+    }
+    func.return %none : f64
+  }
+  ad.gradient @evaluate
+}

@@ -1,0 +1,51 @@
+"""What levels 3 and 4 compute ahead of loops that have no iteration, and have no slope of then."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ulam
+
+DATA = "data { int N; int K; vector[N] x; array[N] vector[2] y; }"
+PARAMETERS = "parameters { real a; real b; vector[K] c; }"
+ELEMENTS = "vector[3] z; for (k in 1 : 3) z[k] = a + k;"
+STATEMENTS = {
+    "scalars": ELEMENTS + "for (n in 1 : N) for (k in 1 : 3) target += log(z[k]) * x[n];",
+    "log_sum_exp": ELEMENTS + "for (n in 1 : N) target += log_sum_exp(log(z) + x[n]);",
+    "divisions": "for (n in 1 : N) target += dot_product(x, x / b) + normal_lpdf(x[n] | a, sqrt(b));",
+    "covariances": "for (n in 1 : N) y[n] ~ multi_normal([a, b]', [[a, b], [b, a]]);",
+    "sums": "for (n in 1 : N) target += sum(sqrt(c)) * x[n];",
+    "components": "for (n in 1 : N) { vector[K] p = log(c); for (k in 1 : K) p[k] += normal_lpdf(x[n] | c[k], exp(b)); "
+    "target += log_sum_exp(p); }",
+}
+POINTS = [
+    [a, b, *c]
+    for a, b in itertools.product((0.0, -1.0, 1e300, np.inf), (0.0, -1.0, 800.0))
+    for c in ((0.0, 1.0), (-1.0, -np.inf))
+]
+
+
+@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_no_slope_without_an_iteration(name: str, level: int) -> None:
+    """Nor a value; as the program has it, wherever parameters are."""
+    code = f"{DATA} {PARAMETERS} model {{ target += a; {STATEMENTS[name]} }}"
+    model = ulam.StanModel(code, {"N": 0, "K": 2, "x": [], "y": np.empty((0, 2))}, opt_level=level)
+    for theta in POINTS:
+        value, gradient = model.log_density_gradient(theta)
+        assert value == theta[0]
+        np.testing.assert_array_equal(gradient, [1.0, 0.0, 0.0, 0.0], err_msg=str(theta))
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_slopes_where_loops_run(name: str) -> None:
+    code = f"{DATA} {PARAMETERS} model {{ target += a; {STATEMENTS[name]} }}"
+    data = {"N": 3, "K": 2, "x": [0.3, -1.2, 2.0], "y": [[0.1, 0.2], [-1.0, 0.5], [2.0, 0.3]]}
+    plain, fast = (ulam.StanModel(code, data, opt_level=level) for level in (0, 3))
+    for theta in ([1.5, 0.7, 0.3, 1.1], [2.0, 1.1, 1e-3, 40.0]):
+        (value, gradient), (found, slopes) = (model.log_density_gradient(theta) for model in (plain, fast))
+        np.testing.assert_allclose(found, value, rtol=1e-12)
+        np.testing.assert_allclose(slopes, gradient, rtol=1e-11, atol=1e-12)
