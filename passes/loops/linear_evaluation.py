@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects import arith, scf
@@ -9,6 +10,7 @@ from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -58,6 +60,7 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
     for value in statement.scales.shared:
         scale = copier.value(value, {}, write)
         conditions += [write.compare("ogt", scale, 1 / _LARGEST_SCALE), write.compare("olt", scale, _LARGEST_SCALE)]
+    conditions += _finite_factors(statement, copier, write)
     ok = write.both(conditions)
     end = scf.YieldOp.create()
     _branch_around(statement, ok, end, write)
@@ -79,6 +82,26 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
         totals[into] = inside.real(arith.AddfOp, totals[into], total, reassociate=True)
     end.operands = [*totals, *(start for nest in statement.fills for start in nest.iter_args)]
     return written
+
+
+def _finite_factors(statement: SquareSums, copier: Copier, write: OpWriter) -> list[SSAValue]:
+    """Whether what all rows are multiplied with is finite, and what they are divided by is not 0: reduced rows may be 0
+    where rows of the data are not, and 0 times infinity is no number."""
+    factors: dict[SSAValue, bool] = {}
+    for op, at in (step for square in statement.squares for step in square.steps):
+        if at == -1 or not isinstance(op, arith.MulfOp | arith.DivfOp):
+            continue
+        other = op.operands[1 - at]
+        if known_constant(other) is None:
+            factors[other] = factors.get(other, False) or (isinstance(op, arith.DivfOp) and at == 0)
+    found: list[SSAValue] = []
+    for factor, divides in factors.items():
+        value = copier.value(factor, {}, write)
+        size = write.put(rt.MathOp("abs", (value,)))
+        found.append(write.compare("olt", size, math.inf))
+        if divides:
+            found.append(write.compare("ogt", size, 0.0))
+    return found
 
 
 def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write: OpWriter) -> None:

@@ -185,6 +185,22 @@ def test_data_that_are_not_finite_travel(name: str, column: str) -> None:
             np.testing.assert_allclose(second[1], first[1], rtol=1e-10, atol=1e-10)
 
 
+def test_an_infinite_factor_of_rows_of_zeros() -> None:
+    """Groups without a slope leave rows of zeros, of which 1 / s is infinite where s is subnormal."""
+    program = """
+    data { int n; int J; array[n] int g; vector[n] x; vector[n] y; }
+    parameters { real a; vector[J] u; real<lower=0> s; }
+    model { for (i in 1 : n) y[i] ~ normal(a + x[i] * u[g[i]], s); }
+    """
+    generator = np.random.default_rng(4)
+    g = np.repeat(np.arange(1, 11), 20)
+    data = {"n": 200, "J": 10, "g": g, "x": (g > 3) * generator.normal(size=200), "y": generator.normal(size=200)}
+    model = ulam.StanModel(program, data, opt_level=3)
+    assert any(choice.taken for choice in model.layout_choices())
+    for scale in (-400.0, -720.0, -744.0):
+        assert model.log_density([*np.full(11, 0.1), scale]) == -np.inf
+
+
 @pytest.mark.parametrize(("offset", "spread"), [(1e8, 1.0), (0.0, 1e-8), (30.0, 0.1)])
 def test_large_numbers_that_cancel(offset: float, spread: float) -> None:
     """Against rational arithmetic: no less exact than a loop over the rows, near the mode and away from it."""

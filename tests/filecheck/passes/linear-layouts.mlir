@@ -2,7 +2,9 @@
 
 // A branch has the reduced rows, by the kernel where numbers cancel, or the loop; rows are handed over by data alone.
 // CHECK-LABEL: @evaluate
-// CHECK:      [[OK:%.*]] = arith.andi
+// CHECK:      [[SIZE:%.*]] = rt.math abs(%s)
+// CHECK:      [[FINITE:%.*]] = arith.cmpf olt, [[SIZE]]
+// CHECK:      [[OK:%.*]] = arith.andi {{.*}}, [[FINITE]]
 // CHECK-NEXT: scf.if [[OK]] {
 // CHECK-NEXT: scf.if
 // CHECK:      rt.kernel reduced_squares
