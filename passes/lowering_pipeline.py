@@ -136,7 +136,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes += (*ROW_LAYOUTS, CHOSEN_NESTS) if layouts else ()
         passes.append('if-changed{passes="unswitch-loops" then="fold,cse,dce"}')
         passes += ["strip-mine", "logs-to-products", "share-exponentials"]
-    passes += [f"thread-target{reassociate}", "dce"]
+    passes += [f"thread-target{reassociate}", "dce", *(["sink-bound{function=evaluate}"] if is_loose else [])]
     if unit.hessian:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
     if unit.gradient:

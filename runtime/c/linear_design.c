@@ -32,7 +32,7 @@ static const double LESS_WORK = 1.25, FULL_RANK = 1e-11, DEPENDENT = 1e-13;
  * of the root of n of them, relative to what they add up; reduced rows have those of numbers that cancel. */
 static const double FEW_CANCEL = 0.5, MOST_CANCEL = 100;      /* times the root of n, at most: computed once */
 static const double NEARLY_DEPEND = 0.5, LEAST_DEPEND = 30;   /* times n, at least: in twice the digits */
-static const double LARGE_FIT = 0.4, LEAST_FIT = 4;           /* times the root of n, at least: relative to 0, too */
+static const double LARGE_FIT = 0.4, LEAST_FIT = 10;          /* times the root of n, at least: relative to 0, too */
 static const double CLOSE_FIT = 1e10;                         /* beyond, in twice the digits, too */
 
 typedef struct __attribute__((may_alias)) {
