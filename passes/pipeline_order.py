@@ -35,6 +35,7 @@ _REQUIRES: dict[str, tuple[str, ...]] = {
     "count-profile-entries": _OF_GRADIENTS,
     "sort-rows": _OF_GRADIENTS,
     "unique-rows": _OF_GRADIENTS,
+    "sink-bound": _OF_GRADIENTS,
     "sum-arms": _OF_GRADIENTS,
     "unswitch-loops": _OF_GRADIENTS,
     "strip-mine": _OF_GRADIENTS,
