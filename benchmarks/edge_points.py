@@ -27,7 +27,7 @@ import numpy as np
 from level_agreement import bound, outcome_of, text_of
 from posteriordb import posteriors
 from random_data import Array, Extent, NoData, random_data
-from sweeps import add_options, in_child, sweep
+from sweeps import add_options, in_child, report_differences, sweep
 
 import ulam
 from ulam.runtime.compiler import load_stages
@@ -169,15 +169,7 @@ def disagreement(found: tuple[float, Array] | str, expected: tuple[float, Array]
 def report(rows: Sequence[dict[str, Any]]) -> int:
     """Prints what was found; 1 if levels differ."""
     print(f"{len(rows)} programs, {sum(row.get('points', 0) for row in rows)} points with a finite density at level 0")
-    for row in rows:
-        if row.get("problem"):
-            print(f"  {row['name']}: {row['problem']}")
-    differing = [row for row in rows if row.get("differences")]
-    print(f"{len(differing)} programs differ between levels:")
-    for row in differing:
-        for told in row["differences"]:
-            print(f"  {row['name']}: {told}")
-    return 1 if differing else 0
+    return report_differences(rows)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from posteriordb import Posterior, posteriors
 from public_programs import NAME, difference
 from public_sources import PublicProgram, Repositories
 from random_data import Array, Extent, NoData, random_data
-from sweeps import add_options, in_child, sweep
+from sweeps import add_options, in_child, report_differences, sweep
 
 import ulam
 from ulam.runtime.compiler import load_stages
@@ -214,15 +214,7 @@ def report(rows: Sequence[dict[str, Any]]) -> int:
     extents = Counter(extent for row in rows for extent in row.get("extents", ()))
     points = sum(sum(row.get("extents", {}).values()) for row in rows)
     print(f"{len(rows)} programs, {points} points; programs with data of each extent: {dict(extents)}")
-    for row in rows:
-        if row.get("problem"):
-            print(f"  {row['name']}: {row['problem']}")
-    differing = [row for row in rows if row.get("differences")]
-    print(f"{len(differing)} programs differ between levels:")
-    for row in differing:
-        for told in row["differences"]:
-            print(f"  {row['name']}: {told}")
-    return 1 if differing else 0
+    return report_differences(rows)
 
 
 if __name__ == "__main__":

@@ -112,3 +112,16 @@ def sweep(
             if number % 50 == 0:
                 print(f"{number} of {len(asked)} after {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
     return [results.rows[name] for name in asked]
+
+
+def report_differences(rows: Sequence[dict[str, Any]]) -> int:
+    """Prints the problems of rows, and in which of them levels differ; 1 if any do."""
+    for row in rows:
+        if row.get("problem"):
+            print(f"  {row['name']}: {row['problem']}")
+    differing = [row for row in rows if row.get("differences")]
+    print(f"{len(differing)} programs differ between levels:")
+    for row in differing:
+        for told in row["differences"]:
+            print(f"  {row['name']}: {told}")
+    return 1 if differing else 0
