@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar, cast
 
+from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects.op_making import append, made, set_operand
 from ulam.dialects.walk import operand_tuple
+from ulam.passes.analysis.nesting import ancestor_in
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -94,3 +96,28 @@ def copy_region(region: Region, mapping: dict[SSAValue, SSAValue]) -> Region:
     for op in copies(block.ops, mapping):
         append(new, op)
     return Region(new)
+
+
+def sink_into_arm(op: Operation) -> bool:
+    """Moves an op to the begin of the innermost arm of a branch that alone uses it, of branches that stand in no other
+    region; whether there is one."""
+    block = inner = op.parent
+    users = list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
+    while inner is not None:
+        block = inner
+        arms = {_arm_of(user, block) for user in users}
+        inner = arms.pop() if len(arms) == 1 else None
+    if block is None or block is op.parent:
+        return False
+    op.detach()
+    assert block.first_op is not None
+    block.insert_op_before(op, block.first_op)
+    return True
+
+
+def _arm_of(op: Operation, block: Block) -> Block | None:
+    """The arm of a branch in `block` that has an op inside; None if it is not in one."""
+    branch = ancestor_in(op, block)
+    if not isinstance(branch, scf.IfOp) or branch is op:
+        return None
+    return next(arm for region in branch.regions for arm in region.blocks if ancestor_in(op, arm) is not None)

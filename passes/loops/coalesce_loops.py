@@ -42,7 +42,7 @@ from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.ragged_rows import RaggedRows, SumOfRows, ragged_loops, read_from_around, rows_of_nest
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses
+from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses, sink_into_arm
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
@@ -284,7 +284,7 @@ def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
             end = OpWriter(copy)
             end.before(ad.TargetAddOp(_scaled(known.get(value, value), found, known, end), location=op.location))
     for op in reversed(computed):
-        _sink(op)
+        sink_into_arm(op)  # its slope may be infinite where that is not taken
     return new
 
 
@@ -294,27 +294,6 @@ def _scaled(value: SSAValue, found: SumOfRows, known: dict[SSAValue, SSAValue], 
         operands = [value if n == at else known.get(operand, operand) for n, operand in enumerate(op.operands)]
         value = write.put(applied_to(op, operands))
     return value
-
-
-def _sink(op: Operation) -> None:
-    """Moves an op into the arm of a branch that alone uses it: its slope may be infinite where that is not taken."""
-    block = inner = op.parent
-    while inner is not None:
-        block, users = inner, [use.operation for result in op.results for use in result.uses]
-        arms: set[Block | None] = set()
-        for user in users:
-            branch = ancestor_in(user, block)
-            is_inside_arm = isinstance(branch, scf.IfOp) and branch is not user
-            arms.add(next(b for b in _arms(branch) if ancestor_in(user, b)) if is_inside_arm else None)
-        inner = arms.pop() if len(arms) == 1 else None
-    assert block is not None and block.first_op is not None
-    if block is not op.parent:
-        op.detach()
-        block.insert_op_before(op, block.first_op)
-
-
-def _arms(branch: Operation | None) -> list[Block]:
-    return [] if branch is None else [region.block for region in branch.regions if region.blocks]
 
 
 def _compute(value: SSAValue, known: dict[SSAValue, SSAValue], outer: scf.ForOp, write: OpWriter) -> SSAValue:

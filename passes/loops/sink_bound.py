@@ -8,13 +8,12 @@ there, it would take registers, and be put away to the stack, in evaluations tha
 
 from __future__ import annotations
 
-from xdsl.dialects import func, scf
-from xdsl.ir import Block, Operation
+from xdsl.dialects import func
 
 from ulam.dialects import rt
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in
 from ulam.passes.loops.function_passes import FunctionPass
+from ulam.passes.rewriting import sink_into_arm
 
 
 @record(frozen=True)
@@ -24,25 +23,5 @@ class SinkBound(FunctionPass):
     name = "sink-bound"
 
     def changes_function(self, function: func.FuncOp) -> bool:
-        changed = False
-        for op in [op for op in function.body.block.ops if isinstance(op, rt.BoundOp)]:
-            users = list(dict.fromkeys(use.operation for use in op.res.uses))
-            block = _innermost(users, function.body.block) if users else function.body.block
-            if block is not function.body.block:
-                op.detach()
-                assert block.first_op is not None
-                block.insert_op_before(op, block.first_op)
-                changed = True
-        return changed
-
-
-def _innermost(users: list[Operation], block: Block) -> Block:
-    """The block of the innermost arm that has all of some ops, of branches that stand in no loop."""
-    while True:
-        branch = ancestor_in(users[0], block)
-        if not isinstance(branch, scf.IfOp) or branch is users[0]:
-            return block
-        arms = [arm.block for arm in branch.regions if arm.blocks and ancestor_in(users[0], arm.block) is not None]
-        if not arms or any(ancestor_in(user, arms[0]) is None for user in users[1:]):
-            return block
-        (block,) = arms
+        reads = [op for op in function.body.block.ops if isinstance(op, rt.BoundOp)]
+        return any([sink_into_arm(op) for op in reads])

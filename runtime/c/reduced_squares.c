@@ -2,8 +2,8 @@
  *
  * Shared rows are as in reduced_rows.h: coefficients, y, zeros. Rows of groups have the same number in all groups side
  * by side, `groups` of them, a multiple of LANES. Coefficients come as they are; those that fit best, from which rows are
- * counted, stand behind the rows; of two points the nearer one is taken. Rows in twice the digits are multiplied so, too, what they leave is a number as others
- * are: what cancels is gone then. Without tables there is nothing to add up. */
+ * counted, stand behind the rows; of two points the nearer one is taken. Rows in twice the digits are multiplied so, too;
+ * what they leave is a number as others are: what cancels is gone then. Without tables there is nothing to add up. */
 #include "dense.h"
 #include "reduced_rows.h"
 #include "twofold.h"
