@@ -16,6 +16,7 @@ from ulam.dialects.rt.bound_data import (
     CoalescedAttr,
     ConstantsOp,
     LayoutOp,
+    ReducedAttr,
     SetBoundOp,
     StringOp,
 )
@@ -42,5 +43,8 @@ RT = Dialect(
         FillOp, MathOp, CheckOp, StackGuardOp, KernelOp, StringOp, ConstantsOp, NullOp,
         IsNullOp,
     ],
-    [BufferType, MarkType, EntryAttr, PartAttr, SitesAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr, CoalescedAttr],
+    [
+        BufferType, MarkType, EntryAttr, PartAttr, SitesAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr, ReducedAttr,
+        CoalescedAttr,
+    ],
 )  # fmt: skip

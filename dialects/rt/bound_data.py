@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import cast
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -138,6 +139,16 @@ class LayoutOp(PlainOperation):
     def verify_(self) -> None:
         if len(self.names) != len(self.figures):
             raise VerifyException("each figure of a layout has a name")
+
+
+@plain_attribute
+class ReducedAttr(Fact):
+    """The first arm computes from reduced rows what the loops of the second do, and runs only where these have an
+    iteration.
+    """
+
+    name = "rt.reduced"
+    ON = (scf.IfOp,)
 
 
 @plain_attribute

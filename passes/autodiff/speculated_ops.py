@@ -20,85 +20,135 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
-from ulam.dialects.walk import blocks_of, ops_within
+from ulam.dialects.walk import blocks_of, ops_of, ops_within
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.autodiff.partials import SCALAR_OPS, is_constant, row_name
-from ulam.passes.loops.effects import viewed, written_buffers
+from ulam.passes.loops.effects import Effect, effect_within, viewed, written_buffers
 
 Bounds = tuple[tuple[SSAValue, SSAValue], ...]
 """Begins and ends of loops."""
 
 _SCALARS = (*SCALAR_OPS, arith.SelectOp)
+_ANY_EFFECT = Effect.WRITE | Effect.LEAVE | Effect.ORDERED
 _MOST = 8
 """Loops whose bounds are compared for one op."""
 
 
 def speculated_ops(block: Block) -> dict[Operation, Bounds]:
     """Scalars of a block, and loops in it, that loops alone use → these loops. The same in branches of the block."""
-    found: dict[Operation, Bounds] = {}
-    _find(block, found)
-    return found
+    found = _Users()
+    found.look_at(block)
+    return {op: bounds for op, bounds in found.loops.items() if _may_have_slopes(op, bounds)}
 
 
-def _find(block: Block, found: dict[Operation, Bounds]) -> None:
-    op = block.last_op
-    while op is not None:
-        if isinstance(op, _SCALARS):
-            bounds = _of_users((use.operation for use in op.results[0].uses), block, found)
-        elif isinstance(op, scf.ForOp) and constant_integer(op.ub) is None and _evaluates(op):
-            # Neither loops of known length, which LLVM unrolls, nor those of which a reader is as long as they.
-            users = _users_of_loop(op)
-            bounds = None if users is None else _of_users(users, block, found)
-            bounds = None if not bounds or (op.lb, op.ub) in bounds else bounds
-        else:
-            for inner in blocks_of(op) if isinstance(op, scf.IfOp) else ():
-                _find(inner, found)
-            bounds = None
+def _may_have_slopes(op: Operation, bounds: Bounds) -> bool:
+    """Whether an op may have infinite slopes, and it pays not to compute those.
+
+    It does not for loops of known length, which LLVM unrolls, nor for those of which a reader is as long as they.
+    """
+    if not isinstance(op, scf.ForOp):
+        return isinstance(op, _SCALARS)
+    return bool(bounds) and constant_integer(op.ub) is None and (op.lb, op.ub) not in bounds and _evaluates(op)
+
+
+class _Users:
+    """What uses ops, from the last op of a block on."""
+
+    def __init__(self) -> None:
+        self.loops: dict[Operation, Bounds] = {}
+        """Ops that compute, fill memory or store → the loops that alone use what they do."""
+        self._memory: dict[SSAValue, Bounds | None] = {}
+        self._passive: dict[Operation, bool] = {}
+
+    def look_at(self, block: Block) -> None:
+        """Notes the ops of a block, and of its branches."""
+        op = block.last_op
+        while op is not None:
+            users: Iterable[Operation] | None = None
+            if isinstance(op, _SCALARS):
+                users = (use.operation for use in op.results[0].uses)
+            elif isinstance(op, scf.ForOp):
+                users = _users_of_loop(op)
+            elif isinstance(op, rt.StoreOp):
+                self._store(op, block)
+            elif isinstance(op, scf.IfOp):
+                for inner in blocks_of(op):
+                    self.look_at(inner)
+            bounds = None if users is None else self._around(users, block)
+            if bounds is not None and len(bounds) <= _MOST:
+                self.loops[op] = bounds
+            op = op.prev_op
+
+    def _store(self, op: rt.StoreOp, block: Block) -> None:
+        """Notes a store. Its memory is looked at where it is stored to last: what reads it is known then, or is not."""
+        memory = viewed(op.buffer)
+        if memory not in self._memory:
+            readers = _readers_of((memory,))
+            self._memory[memory] = None if readers is None else self._around(readers, block)
+        bounds = self._memory[memory]
         if bounds is not None and len(bounds) <= _MOST:
-            found[op] = bounds
-        op = op.prev_op
+            self.loops[op] = bounds
 
-
-def _of_users(users: Iterable[Operation], block: Block, found: dict[Operation, Bounds]) -> Bounds | None:
-    """Loops of which one has an iteration if any of some ops is reached; None if others may be."""
-    bounds: dict[tuple[SSAValue, SSAValue], None] = {}
-    for user in users:
-        if _is_passive(user):
-            continue
-        if user.parent is block:
-            if (others := found.get(user)) is None or not isinstance(user, _SCALARS):
+    def _around(self, users: Iterable[Operation], block: Block) -> Bounds | None:
+        """Loops of which one has an iteration if any of some ops is reached; None if others may be."""
+        bounds: dict[tuple[SSAValue, SSAValue], None] = {}
+        for user in users:
+            top = ancestor_in(user, block)
+            if top is None:  # a use of memory from around the block, outside of it
                 return None
-            bounds |= dict.fromkeys(others)
-        elif (loop := _loop_around(user, block)) is not None:
-            bounds[loop.lb, loop.ub] = None
-        elif not _is_passive(ancestor_in(user, block)):
-            return None
-    return tuple(bounds)
+            if self._is_passive(user) or self._is_passive(top):
+                continue
+            if top is user:
+                others = self.loops.get(user)
+                if others is None or not isinstance(user, (*_SCALARS, rt.StoreOp)):
+                    return None
+                bounds |= dict.fromkeys(others)
+                continue
+            loops = _loops_around(user, block)
+            if not loops:
+                return None
+            for loop in loops:
+                others = self.loops.get(loop)
+                bounds |= dict.fromkeys(((loop.lb, loop.ub),) if others is None else others)
+        return tuple(bounds)
+
+    def _is_passive(self, op: Operation) -> bool:
+        """Whether an op uses reals, and hands them no adjoints; a branch, if it finds out a condition alone."""
+        if not isinstance(op, scf.IfOp):
+            is_math = isinstance(op, rt.MathOp)
+            return is_constant(row_name(op)) if is_math else isinstance(op, arith.CmpfOp | rt.CheckOp)
+        known = self._passive.get(op)
+        if known is None:
+            known = all(result.type == i1 for result in op.results) and not effect_within(op) & _ANY_EFFECT
+            self._passive[op] = known
+        return known
 
 
-def _is_passive(op: Operation | None) -> bool:
-    """Whether an op uses reals, and hands them no adjoints; a branch, if it finds out a condition alone."""
-    if isinstance(op, scf.IfOp):
-        inside = (*_SCALARS, arith.CmpfOp, arith.AndIOp, arith.OrIOp, arith.ConstantOp, scf.YieldOp)
-        return all(result.type == i1 for result in op.results) and all(
-            isinstance(inner, inside) for inner in ops_within(op) if inner is not op
-        )
-    return isinstance(op, arith.CmpfOp | rt.CheckOp) or (isinstance(op, rt.MathOp) and is_constant(row_name(op)))
-
-
-def _loop_around(op: Operation, block: Block) -> scf.ForOp | None:
-    """A loop around an op that may have no iteration, of bounds that are there ahead of what stands in the block."""
+def _loops_around(op: Operation, block: Block) -> list[scf.ForOp]:
+    """Loops of which one has an iteration where an op is reached, but may have none, of bounds that are there ahead of
+    what stands in the block: that around the op, or those in the place of which it computes."""
     around: list[Operation] = []
     while op.parent is not block:
-        if (parent := op.parent_op()) is None:  # a use of memory from around the block, outside of it
-            return None
+        parent = op.parent_op()
+        assert parent is not None
         around.append(op := parent)
-    for loop in reversed(around):
-        if isinstance(loop, scf.ForOp) and not any(is_inside(bound, op) for bound in (loop.lb, loop.ub)):
-            first, limit = constant_integer(loop.lb), constant_integer(loop.ub)
-            if first is None or limit is None or first >= limit:
-                return loop
-    return None
+    for outer in reversed(around):
+        if isinstance(outer, scf.ForOp):
+            loops = [outer]
+        elif rt.ReducedAttr.marks(outer):
+            loops = [loop for loop in ops_of(blocks_of(outer)[1]) if isinstance(loop, scf.ForOp)]
+        else:
+            continue
+        if loops and all(_may_be_idle(loop, op) for loop in loops):
+            return loops
+    return []
+
+
+def _may_be_idle(loop: scf.ForOp, ahead_of: Operation) -> bool:
+    """Whether a loop may have no iteration, of bounds that are there ahead of an op around it."""
+    first, limit = constant_integer(loop.lb), constant_integer(loop.ub)
+    is_known = first is not None and limit is not None and first < limit
+    return not is_known and not any(is_inside(bound, ahead_of) for bound in (loop.lb, loop.ub))
 
 
 def _users_of_loop(loop: scf.ForOp) -> list[Operation] | None:
@@ -107,18 +157,30 @@ def _users_of_loop(loop: scf.ForOp) -> list[Operation] | None:
     for inner in ops_within(loop):
         if isinstance(inner, ad.TargetAddOp | func.CallOp):
             return None
-        for buffer in map(viewed, written_buffers(inner)):
-            if not isinstance(buffer.owner, rt.AllocOp):
-                return None
-            pending.append(buffer)
+        pending += written_buffers(inner)
+    users = _readers_of(pending)
+    return None if users is None else [user for user in users if not loop.is_ancestor(user)]
+
+
+def _readers_of(values: Iterable[SSAValue]) -> list[Operation] | None:
+    """Ops that use values, of buffers the elements; None if buffers may be those of others."""
+    pending: dict[SSAValue, None] = {}
+    for value in values:
+        source = viewed(value) if isinstance(value.type, rt.BufferType) else value
+        if isinstance(value.type, rt.BufferType) and not isinstance(source.owner, rt.AllocOp):
+            return None
+        pending[source] = None
     users: dict[Operation, None] = {}
-    pending = list(dict.fromkeys(pending))
     while pending:
-        for use in pending.pop().uses:
+        value, _ = pending.popitem()
+        for use in value.uses:
             user = use.operation
             if isinstance(user, rt.ViewOp):
-                pending.append(user.res)
-            elif not isinstance(user, rt.ReleaseOp | rt.FillOp) and not loop.is_ancestor(user):
+                pending[user.res] = None
+            elif isinstance(user, rt.StoreOp):
+                if user.value is value:
+                    users[user] = None
+            elif not isinstance(user, rt.ReleaseOp | rt.FillOp):
                 users[user] = None
     return list(users)
 

@@ -131,6 +131,7 @@ class _Evaluation:
         arms = [Region(Block([end])), Region(otherwise)]
         types = [result.type for result in loop.results]
         branch = scf.IfOp.create(operands=[ok], result_types=types, regions=arms, location=loop.location)
+        rt.ReducedAttr().put(branch)
         write.before(branch)
         end.operands = self._write_rows(OpWriter(end)).results
         for result, given in zip(loop.results, branch.results, strict=True):

@@ -115,6 +115,7 @@ def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write:
         regions=[Region(Block([end])), Region(otherwise)],
         location=loop.location,
     )
+    rt.ReducedAttr().put(branch)
     write.before(branch)
     for test in (test for fill in statement.fills for test in tests_of(fill) or []):
         if is_behind(loop, test):

@@ -136,6 +136,7 @@ def test_facts_are_read_as_they_are_written(text: str) -> None:
         (LOOP.format("rt.loop = #rt.loop<interleave>"), "two or more sums of a loop are interleaved"),
         (LOOP.format("rt.loop = #rt.loop<serial 4>"), "two or more sums of a loop are interleaved"),
         (LOOP.format("rt.ahead = #rt.ahead"), "scf.for: 'rt.ahead' is an attribute of rt.load"),
+        (LOOP.format("rt.reduced = #rt.reduced"), "scf.for: 'rt.reduced' is an attribute of scf.if"),
         (LOOP.format("rt.harmless = #rt.harmless"), "scf.for: 'rt.harmless' is an attribute of rt.check"),
         (LOOP.format("stan.peeled = #stan.peeled"), "scf.for: 'stan.peeled' is an attribute of stan.for or stan.while"),
         (IF.format("", "{ad.profile = #ad.profile}"), "condition of a profile region is the result of ad.pro"),

@@ -1,4 +1,4 @@
-"""What levels 3 and 4 compute ahead of loops that have no iteration, and have no slope of then."""
+"""What is computed ahead of loops that have no iteration, and has no slope then."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ STATEMENTS = {
     "sums": "for (n in 1 : N) target += sum(sqrt(c)) * x[n];",
     "components": "for (n in 1 : N) { vector[K] p = log(c); for (k in 1 : K) p[k] += normal_lpdf(x[n] | c[k], exp(b)); "
     "target += log_sum_exp(p); }",
+    "stored": "for (n in 1 : N) { vector[K] p = log(c) * sqrt(b); for (k in 1 : K) target += exp(p[k] * x[n] + a); }",
+    "filled": "for (n in 1 : N) { vector[K] p = log(a) + c; target += normal_lpdf(x[n] | p, sqrt(b)); }",
+    "reduced_rows": "for (n in 1 : N) x[n] ~ normal(b + n * sum(sqrt(c)), 2);",
+    "reduced_vectors": "for (n in 1 : N) y[n] ~ multi_normal([a * n, x[n] * sum(log(c))]', [[2, 1], [1, 2]]);",
 }
 POINTS = [
     [a, b, *c]
@@ -28,7 +32,7 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("level", range(5))
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_no_slope_without_an_iteration(name: str, level: int) -> None:
     """Nor a value; as the program has it, wherever parameters are."""

@@ -1,5 +1,5 @@
-// RUN: stan-opt -p "reverse-mode{speculated=true},verify-dominance" %s | filecheck %s
-// RUN: stan-opt -p reverse-mode %s | filecheck %s --check-prefix PLAIN
+// RUN: stan-opt -p "reverse-mode{speculated=true},verify-dominance" --split-input-file %s | filecheck %s
+// RUN: stan-opt -p reverse-mode --split-input-file %s | filecheck %s --check-prefix PLAIN
 
 // What a loop alone uses has no slope if the loop does not run; what else is used has one. A table that a loop alone
 // reads has none either.
@@ -41,6 +41,39 @@ builtin.module attributes {rt.slots = #rt.slots<0>} {
       %z = arith.mulf %q, %r : f64
       ad.target_add %z
     }
+    func.return %none : f64
+  }
+  ad.gradient @evaluate
+}
+
+// -----
+
+// So what a branch alone uses that computes from reduced rows, where its loop has an iteration.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[SLOPE:%.*]] = arith.divf %{{.*}}, %a
+// CHECK-NEXT: [[IDLE:%.*]] = arith.cmpi sge, %zero, %count
+// CHECK-NEXT: arith.select [[IDLE]], %{{.*}}, [[SLOPE]]
+builtin.module attributes {rt.slots = #rt.slots<0>} {
+  func.func @evaluate(%theta: !rt.buf<f64>, %count: i64, %reduced: i1, %data: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %none = arith.constant 0.0 : f64
+    %x = rt.alloc %one : !rt.buf<f64>
+    ad.independent %x, %one
+    rt.copy %theta to %x, %one initial : !rt.buf<f64>
+    %a = rt.load %x[%zero] : f64
+    %l = rt.math log(%a) : (f64) -> f64
+    scf.if %reduced {
+      %y = rt.load %data[%zero] : f64
+      %p = arith.mulf %l, %y : f64
+      ad.target_add %p
+    } else {
+      scf.for %i = %zero to %count step %one : i64 {
+        %y = rt.load %data[%i] : f64
+        %p = arith.mulf %l, %y : f64
+        ad.target_add %p
+      }
+    } {rt.reduced = #rt.reduced}
     func.return %none : f64
   }
   ad.gradient @evaluate
