@@ -136,14 +136,16 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes += (*ROW_LAYOUTS, CHOSEN_NESTS) if layouts else ()
         passes.append('if-changed{passes="unswitch-loops" then="fold,cse,dce"}')
         passes += ["strip-mine", "logs-to-products", "share-exponentials"]
-    passes += [f"thread-target{reassociate}", "dce", *(["sink-bound{function=evaluate}"] if is_loose else [])]
+    passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
         passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
     if unit.gradient:
         passes.append("split-scatters{divisions=true}" if is_loose else "split-scatters")
     passes += ["release-arena", "stack-buffers", f"loop-hints{hints}"]
     if unit.is_bound:  # what is not runs once, and is compiled as it is written, which takes time in proportion
-        passes += [f"share-parts{{relocated={str(unit.hot).lower()}}}", "split-functions"]
+        # Reads of the bound table within arms would tell equal arms apart.
+        sink = ["sink-bound{function=evaluate}"] if is_loose else []
+        passes += [f"share-parts{{relocated={str(unit.hot).lower()}}}", *sink, "split-functions"]
     return ",".join(passes)
 
 

@@ -84,9 +84,13 @@ def test_shared_parts_compute_the_same(level: int, tmp_path: Path, monkeypatch: 
     assert everything() == whole
 
 
-def test_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One function for the three outcomes, which knows of its memory what all its callers do."""
-    options = CompileOptions(opt_level=0)
+@pytest.mark.parametrize("opt_level", [0, 3])
+def test_what_is_shared(opt_level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One function for the three outcomes, which knows of its memory what all its callers do.
+
+    At level 3 as well: that an arm alone reads its data does not tell it from others.
+    """
+    options = CompileOptions(opt_level=opt_level)
     whole = Compiler(PROGRAM, options=options).llvm_text("gradient_propto")
     share_everything(monkeypatch)
     with collect_remarks() as remarks:
