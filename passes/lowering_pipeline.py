@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _CONTEXT = Context()
 REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
+ALL_DATA = "hoist-data{rejections=true}"
+"""Moves work on data to `bind`, branches that reject data included."""
 SOLVED_COLUMNS = 'if-changed{passes="solved-columns" then="fold,cse,dce"}'
 """Lets solutions of equations be linear in data for layouts, twice as these."""
 LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,dce"}}'
@@ -66,7 +68,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     return (
         'if-changed{passes="equal-sizes" then="cse"}',
         # Behind what takes unchanged numbers out of branches.
-        'if-changed{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,hoist-data"}',
+        f'if-changed{{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,{ALL_DATA}"}}',
         # While factors are apart from what they solve.
         *(('if-changed{passes="scaled-factors" then="fold,cse,dce"}',) if layouts else ()),
         *(('if-changed{passes="form-layouts{early=true}" then="fold,cse,dce"}',) if layouts else ()),
@@ -115,9 +117,9 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
     is_loose = unit.hot and may_reassociate
     passes = ["simplify", *(_BEFORE_DATA if is_loose else ())]
     if unit.has_bind:
-        passes.append("hoist-data")
+        passes.append(ALL_DATA if is_loose else "hoist-data")
     if unit.hot:
-        passes += ['if-changed{passes="carried-data" then="fold,cse,dce,hoist-data"}'] if is_loose else []
+        passes += [f'if-changed{{passes="carried-data" then="fold,cse,dce,{ALL_DATA}"}}'] if is_loose else []
         passes += ['if-changed{passes="data-divisors{function=evaluate}" then="licm"}'] if is_loose else []
         passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_loose else ())]
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")

@@ -74,7 +74,10 @@ class _Nest:
         self._private = PrivateData(self._ops)
 
     def change(self) -> bool:
-        """Makes tables, and moves checks of what loops carry to the loops that fill them; whether there was any."""
+        """Makes tables, and moves checks of data to the loops that fill them; whether there was any.
+
+        All that stand where data decide: what fills the tables relies on them, and no check is made twice.
+        """
         self._find_data()
         if not any(self._private) and not any(map(self._is_carried_data, (self._top, *self._ops))):
             return False
@@ -88,7 +91,7 @@ class _Nest:
         if not places and not late and not self._private.are_read(self._needed()):
             return False
         self._tabulate(places, checks)
-        for op in late:
+        for op in checks:
             discard(op)
         remark_on(CarriedData.name, self._top, "what it carries of data alone is read from tables", done=True)
         return True

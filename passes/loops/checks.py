@@ -22,12 +22,14 @@ from ulam.library.statuses import LOCATE, REJECTION
 def must_be_precise(module: ModuleOp) -> bool:
     """Whether a unit prints or draws: then its effects and errors must come in order in the unit itself."""
     for op in ops_within(module):
-        if isinstance(op, rt.StringOp) or (isinstance(op, rt.KernelOp) and _is_ordered(op)):
+        cls = type(op)
+        if cls is rt.StringOp or (cls is rt.KernelOp and _is_ordered(op)):
             return True
     return False
 
 
-def _is_ordered(op: rt.KernelOp) -> bool:
+def _is_ordered(op: Operation) -> bool:
+    assert isinstance(op, rt.KernelOp)
     name = op.function.data
     kernel = KERNELS.get(name)
     return name not in PULLBACKS and (kernel is None or bool(kernel.effects))

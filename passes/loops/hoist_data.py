@@ -3,6 +3,9 @@
 `bind` runs once when data are bound; what `evaluate` still needs of its results goes through further slots of the
 bound table. A check that fails in `bind` is kept by the runtime and raised by every evaluation.
 Only whole top-level ops move; loops with all they contain.
+
+A `reject` belongs to the prints before it, which stay, and so does what it stands in. With `rejections` they move, too,
+as other checks of data do, unless the unit prints or draws: which error comes first another unit tells (`checks`).
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
+from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.rewriting import cloned
@@ -40,27 +45,36 @@ _MOVABLE_RT = (
 )  # fmt: skip
 
 
+@record(frozen=True)
 class HoistData(ModulePass):
-    """Moves what depends on data alone from `evaluate` to `bind`."""
+    """Moves what depends on data alone from `evaluate` to `bind`.
+
+    `rejections`: what may reject, too.
+    """
 
     name = "hoist-data"
     changes_only = ENTRIES
 
+    rejections: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        set_slots(op, hoist_data(evaluate_of(op, self.name), slots_of(op)))
+        rejections = self.rejections and not must_be_precise(op)
+        set_slots(op, hoist_data(evaluate_of(op, self.name), slots_of(op), rejections=rejections))
 
 
-def hoist_data(evaluate: func.FuncOp, n_slots: int, written: Iterable[Operation] | None = None) -> int:
+def hoist_data(
+    evaluate: func.FuncOp, n_slots: int, written: Iterable[Operation] | None = None, *, rejections: bool = False
+) -> int:
     """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed.
 
     `written`: ops of data that a pass has just written, whose memory nothing else writes: only these are looked at, and
-    what they need.
+    what they need. `rejections`: what may reject moves, too.
     """
     module = evaluate.parent_op()
     assert isinstance(module, ModuleOp)
     block = evaluate.body.block
     moved = None if written is None else _needed_by(written, block)
-    moved = _data_only(block) if moved is None else moved
+    moved = _data_only(block, rejections) if moved is None else moved
     bind_block = _earlier_bind(module)
     n_slots = _Mover(block, bind_block, moved, n_slots).run()
     bind_block.add_op(func.ReturnOp.create())
@@ -88,7 +102,7 @@ def _earlier_bind(module: ModuleOp) -> Block:
     return Block()
 
 
-def _data_only(block: Block) -> list[Operation]:
+def _data_only(block: Block, rejections: bool) -> list[Operation]:
     """Top-level ops, in order, that depend on data alone and whose effects only such ops see."""
     candidates: dict[Operation, bool] = {}
     inputs: dict[Operation, list[Operation]] = {}
@@ -97,7 +111,7 @@ def _data_only(block: Block) -> list[Operation]:
     # What functions of solvers need for their gradients is written in place: there are adjoints before reverse mode.
     has_adjoints = any(isinstance(op, _OF_REVERSE) for op in ops_within(block))
     for op in block.ops:
-        makers = _inputs(op, block) if is_reached and _may_move(op) else None
+        makers = _inputs(op, block) if is_reached and _may_move(op, rejections) else None
         candidates[op] = makers is not None
         # What stands behind a check that fails surely may rely on it, such as on a size that fits.
         is_reached = is_reached and not _surely_fails(op)
@@ -172,14 +186,14 @@ def _surely_fails(op: Operation) -> bool:
     return isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0
 
 
-def _may_move(op: Operation) -> bool:
+def _may_move(op: Operation, rejections: bool) -> bool:
     if isinstance(op, rt.AllocOp) and op.variable is not None:
         return False
     for inner in ops_within(op):
         if inner.name.startswith(("arith.", "scf.")):
             continue
-        if isinstance(inner, rt.CheckOp) and isinstance(inner.ok.owner, arith.ConstantOp):
-            return False  # a `reject`: it belongs to the prints before it, which stay
+        if not rejections and isinstance(inner, rt.CheckOp) and isinstance(inner.ok.owner, arith.ConstantOp):
+            return False
         if isinstance(inner, rt.KernelOp) and (kernel := KERNELS.get(inner.function.data)) and not kernel.effects:
             continue
         if not isinstance(inner, (*_MOVABLE_RT, rt.BoundOp)):

@@ -36,15 +36,16 @@ class LightenLoops(NestedPass):
     def pipeline(self) -> str:
         branches = self.reassociate
         tables = "tabulate-data{divisions=true}" if branches else "tabulate-data"
+        hoist = "hoist-data{rejections=true}" if branches else "hoist-data"
         return ",".join(
             (
                 *(["share-arms"] if branches else []),
                 "licm{guarded=true function=evaluate}",
                 f'if-changed{{passes="separate-data-checks,{_OF_DATA * branches}{tables}" '
-                'then="cse,dce,hoist-data"}',
+                f'then="cse,dce,{hoist}"}}',
                 "defer-checks{branches=true}" if branches else "defer-checks",
                 "cse",
-                'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data"}'
+                'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data{rejections=true}"}'
                 if branches
                 else 'if-changed{passes="tabulate-invariants" then="dce"}',
             )

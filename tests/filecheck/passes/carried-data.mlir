@@ -146,3 +146,34 @@ func.func @evaluate(%theta: f64) -> f64 attributes {rt.entry = #rt.entry, ad.tar
   }
   func.return %nothing : f64
 }
+
+// -----
+
+// Checks of data that nothing carries go with the others, and are not made twice.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.for
+// CHECK:        rt.store
+// CHECK:        rt.check
+// CHECK:      scf.for %i
+// CHECK-NOT:    rt.check
+// CHECK:        ad.target_add
+func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0 : i32
+  %nothing = arith.constant 0.0 : f64
+  %n = rt.bound 0 : i64
+  %y = rt.bound 1 : !rt.buf<i32>
+  %last = scf.for %i = %zero to %n step %one iter_args(%s = %none) -> (i32) : i64 {
+    %e = rt.load %y[%i] : i32
+    %ok = arith.cmpi sge, %e, %none : i32
+    rt.check %ok site 0 status 1 with %e : i32
+    %t = rt.load %theta[%i] : f64
+    %r = arith.sitofp %s : i32 to f64
+    %p = arith.mulf %r, %t : f64
+    ad.target_add %p
+    %next = arith.addi %s, %e : i32
+    scf.yield %next : i32
+  }
+  func.return %nothing : f64
+}
