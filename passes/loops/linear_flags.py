@@ -40,12 +40,13 @@ class Flags:
 
     def are_kept(self, loop: scf.ForOp) -> bool:
         """Whether all that a loop gives are such flags, or sums of the nest."""
-        results = zip(loop.iter_args, loop.body.block.args[1:], terminator(loop.body.block).operands, strict=True)
         is_nest = loop is self.nest.outer
-        return all(
-            (is_nest and n in self.sums) or (known_constant(start) == 0 and self._is_kept(end, argument))
-            for n, (start, argument, end) in enumerate(results)
-        )
+        return all((is_nest and n in self.sums) or self._is_flag(loop, n) for n in range(len(loop.results)))
+
+    def _is_flag(self, loop: scf.ForOp, position: int) -> bool:
+        """Whether one of the results of a loop is such a flag; others of an inner loop may be sums of the nest."""
+        end = terminator(loop.body.block).operands[position]
+        return known_constant(loop.iter_args[position]) == 0 and self._is_kept(end, loop.body.block.args[position + 1])
 
     def _is_kept(self, value: SSAValue, carried: SSAValue) -> bool:
         if value is carried or known_constant(value) == 0:
@@ -56,7 +57,9 @@ class Flags:
         if isinstance(op, arith.ExtUIOp):
             negation = op.input.owner
             return isinstance(negation, arith.XOrIOp) and known_constant(negation.rhs) == 1 and self.holds(negation.lhs)
-        return isinstance(op, scf.ForOp) and is_inside(value, self.nest.outer) and self.are_kept(op)
+        if not isinstance(op, scf.ForOp) or not is_inside(value, self.nest.outer):
+            return False
+        return self._is_flag(op, op.results.index(value))
 
     def holds(self, condition: SSAValue) -> bool:
         """Whether a condition is true in all rows."""
@@ -67,7 +70,7 @@ class Flags:
             flags = op.lhs.owner
             if known_constant(op.rhs) != 0 or predicate_of(op) != "eq" or not is_inside(op.lhs, self.nest.outer):
                 return False
-            return isinstance(flags, scf.ForOp) and self.are_kept(flags)
+            return isinstance(flags, scf.ForOp) and self._is_flag(flags, flags.results.index(op.lhs))
         if not isinstance(op, arith.CmpfOp):
             return known_constant(condition) == 1
         limit, predicate = known_constant(op.rhs), predicate_of(op)
@@ -83,11 +86,21 @@ class Flags:
         """Whether a value of a row is finite."""
         terms = self.nest.terms(value)
         if terms is None:
-            return False
+            return self._is_finite_multiple(value)
         terms = [replace(term, negative=False, moved=(*term.moved, *self.moved)) for term in terms]
         others = [term for term in terms if term not in self.known]
         coefficients = {(term.leaf, term.key, term.loops) for term in self.known}
         if any(term.leaf and (term.leaf, term.key, term.loops) not in coefficients for term in others):
             return False
         self.checked.update(dict.fromkeys(others))
+        return True
+
+    def _is_finite_multiple(self, value: SSAValue) -> bool:
+        """Whether a value is a finite one of a row, divided by what all rows share and evaluations find moderate."""
+        op = value.owner
+        if self.scales is None or not isinstance(op, arith.DivfOp) or not is_inside(value, self.nest.outer):
+            return False
+        if not self.nest.is_shared(op.rhs) or not self.is_finite(op.lhs):
+            return False
+        self.scales.shared[op.rhs] = None
         return True

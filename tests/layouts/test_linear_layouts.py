@@ -61,6 +61,13 @@ FORMS = {
         "target += n * log(t) - t * q / 2 - log1p(dot_self(r)); }",
         2,
     ),
+    # A loop that adds up densities; a standard normal density of errors that are divided by what all rows share.
+    "sums of densities": (
+        "model { real lp = 0; for (i in 1 : n) lp += normal_lpdf(y[i] | a + X[i] * c + b * x[i], s); target += lp; "
+        "{ vector[n] r; for (i in 1 : n) r[i] = (y[i] - u[g[i]] - b * x[i]) / t; r ~ std_normal(); } "
+        "((y - a - b * x) / s) ~ normal(0, 2); target += -n * log(s) - n * log(t); }",
+        3,
+    ),
     "means ahead": (
         "transformed parameters { vector[n] m = a + X * c; } model { y ~ normal(m, s); "
         "vector[n] mu = rep_vector(0.0, n); mu += b; for (i in 1 : n) mu[i] += u[g[i]] + v[g[i]] * e[i]; "
