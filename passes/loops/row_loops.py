@@ -34,6 +34,9 @@ _ACCESSES: dict[type[Operation], int] = {
     rt.FillOp: 0,
     ad.AccumulateOp: 0,
     ad.TakeOp: 0,
+    ad.KeepOp: 0,
+    ad.KeptOp: 0,
+    rt.CopyOp: 0,
 }
 """Memory op → which operand is the buffer."""
 
@@ -191,9 +194,11 @@ class LoopOverRows:
             cls = type(op)
             if self.inner is not None and op.parent is self.loop.body.block and _is_costly(op):
                 raise NoRows("the loop around does more than to count")
+            if isinstance(op, rt.CopyOp) and not _is_of_iteration(memory := root(op.source), self.loop):
+                read.add(memory)
             if cls in _ACCESSES:
                 source = root(op.operands[_ACCESSES[cls]])
-                if isinstance(source, SSAValue) and _is_of_iteration(source, self.loop):
+                if _is_of_iteration(source, self.loop):
                     continue
                 if isinstance(op, rt.LoadOp):
                     read.add(source)
@@ -383,8 +388,10 @@ class LoopOverRows:
         return all(map(self._slices.is_data, op.results))
 
 
-def _is_of_iteration(memory: SSAValue, loop: scf.ForOp) -> bool:
+def _is_of_iteration(memory: Root, loop: scf.ForOp) -> bool:
     """Whether memory is a loop's own, or in front of it, but written by each iteration that reads it: kept values."""
+    if not isinstance(memory, SSAValue):
+        return False
     if is_inside(memory, loop):
         return True
     made = memory.owner

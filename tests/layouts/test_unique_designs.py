@@ -58,6 +58,15 @@ model {
     else target += log1m(q) + poisson_log_lpmf(y[n] | eta[n]);
   }
 }""",
+    # Memory of a row, with values that are kept for its derivatives.
+    "vectors of rows": """
+parameters { matrix[J - 1, 2] A; vector[J - 1] b; }
+model {
+  for (n in 1:N) {
+    vector[J] eta = append_row(0, A[, 1 + y[n]] + b * X[n, 1]);
+    g[n] ~ categorical_logit(eta);
+  }
+}""",
     "rows of an array": """
 parameters { vector[K] b; }
 transformed parameters { vector[N] eta; for (n in 1:N) eta[n] = dot_product(X[n], b); }
