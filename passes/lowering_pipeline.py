@@ -67,6 +67,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
     return (
         'if-changed{passes="equal-sizes" then="cse"}',
+        "sink-fills{function=evaluate}",
         # Behind what takes unchanged numbers out of branches.
         f'if-changed{{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,{ALL_DATA}"}}',
         # While factors are apart from what they solve.

@@ -57,6 +57,7 @@ PASSES: dict[str, str] = {
     "lazy-comparisons": "ulam.passes.loops.lazy_comparisons:LazyComparisons",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
     "unswitch-loops": "ulam.passes.loops.unswitch_loops:UnswitchLoops",
+    "sink-fills": "ulam.passes.loops.sink_fills:SinkFills",
     "sink-bound": "ulam.passes.loops.sink_bound:SinkBound",
     "small-sizes": "ulam.passes.loops.small_sizes:SmallSizes",
     "logs-to-products": "ulam.passes.loops.logs_to_products:LogsToProducts",

@@ -68,6 +68,12 @@ FORMS = {
         "((y - a - b * x) / s) ~ normal(0, 2); target += -n * log(s) - n * log(t); }",
         3,
     ),
+    # Filled step by step ahead of the branch that a statement of a vector has.
+    "means step by step": (
+        "model { vector[n] mu; for (i in 1 : n) { mu[i] = b * x[i]; for (k in 1 : K) mu[i] = mu[i] + c[k] * X[i, k]; "
+        "y[i] ~ normal(mu[i], s); } }",
+        1,
+    ),
     "means ahead": (
         "transformed parameters { vector[n] m = a + X * c; } model { y ~ normal(m, s); "
         "vector[n] mu = rep_vector(0.0, n); mu += b; for (i in 1 : n) mu[i] += u[g[i]] + v[g[i]] * e[i]; "

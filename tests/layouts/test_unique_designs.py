@@ -58,6 +58,14 @@ model {
     else target += log1m(q) + poisson_log_lpmf(y[n] | eta[n]);
   }
 }""",
+    # What the loop reads is filled ahead of the branch in which it asks for cut points that are in order.
+    "ahead of a branch": """
+parameters { ordered[J - 1] c; vector[K] b; vector[J] u; }
+model {
+  vector[N] eta = X[, 1] * b[1] + X[, 2] * b[2];
+  for (n in 1:N) eta[n] += u[g[n]];
+  for (n in 1:N) target += ordered_logistic_lpmf(1 + y[n] | eta[n], c);
+}""",
     # Memory of a row, with values that are kept for its derivatives.
     "vectors of rows": """
 parameters { matrix[J - 1, 2] A; vector[J - 1] b; }
