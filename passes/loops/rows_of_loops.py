@@ -124,7 +124,7 @@ class RowsOfLoops:
                 buffer = inner.operands[ELEMENTS[type(inner)][0]] if type(inner) in ELEMENTS else None
                 if buffer is None or buffer in seen or not isinstance(made := buffer.owner, rt.AllocOp):
                     continue
-                if made.parent is not block or made.count is not self.count and not is_product(made):
+                if made.parent is not block or not_clamped(made.count) is not self.count and not is_product(made):
                     continue
                 seen.add(buffer)
                 users = dict.fromkeys(ancestor_in(use.operation, block) for use in buffer.uses)

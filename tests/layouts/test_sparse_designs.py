@@ -17,6 +17,11 @@ PROGRAMS = {
         model { b ~ normal(0, 1); y ~ poisson_log(a + X * b); }""",
     "rows": """parameters { real<lower=0> s; vector[K] b; }
         model { for (n in 1:N) z[n] ~ student_t(4, dot_product(X[n], b * s), s); }""",
+    "sums of rows": """parameters { real a; vector[K] b; row_vector[K] c; }
+        model { vector[N] eta = rep_vector(a, N); for (n in 1:N) for (k in 1:K) eta[n] += X[n, k] * b[k];
+                y ~ poisson_log(eta); z ~ student_t(4, to_vector(c * X'), 1); }""",
+    "sums in rows": """parameters { real a; vector[K] b; }
+        model { for (n in 1:N) { real m = a; for (k in 1:K) m += X[n, k] * b[k]; y[n] ~ poisson_log(m); } }""",
     "two": """parameters { vector[K] b; vector[K] c; }
         transformed parameters { vector[N] m = X * b; }
         model { z ~ student_t(5, m, exp(X * (c .* b))); y ~ poisson_log(m); }""",
