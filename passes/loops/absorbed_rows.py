@@ -14,24 +14,44 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import is_same_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.loops.effects import PURE, UNKNOWN, root, viewed, written_buffer, written_roots_within
-from ulam.passes.loops.filled_buffers import is_behind
+from ulam.passes.loops.filled_buffers import is_behind, users
+from ulam.passes.loops.linear_rows import new_loop
+from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.private_rows import take_inside
 from ulam.passes.loops.row_memory import MemoryUses, places_of
-from ulam.passes.rewriting import replace_uses
+from ulam.passes.rewriting import discard, replace_uses
 
 _COMPUTES = (scf.ForOp, scf.YieldOp, rt.LoadOp, rt.AllocOp, rt.ViewOp)
 
 
 def take_rows_of(memory: rt.AllocOp, loop: scf.ForOp, bound: dict[int, SSAValue]) -> bool:
     """Lets a loop fill memory that one ahead fills for it; whether it did."""
-    uses = MemoryUses.of(memory)
-    if uses is None or len(uses.loops) != 2 or loop not in uses.loops:
+    block = memory.parent
+    assert block is not None
+    around = [op for op in block.ops if op in {ancestor_in(user, block) for user in users(memory)}]
+    loops = [op for op in around if isinstance(op, scf.ForOp)]
+    others = [op for op in around if op not in loops]
+    if len(loops) < 2 or loops[-1] is not loop or not all(isinstance(op, rt.FillOp) for op in others):
         return False
-    (filler,) = (other for other in uses.loops if other is not loop)
-    places = places_of(uses, bound)
-    if isinstance(places, str) or not _is_range(filler, loop) or not _may_wait(filler, loop, memory):
+    if not all(_is_range(filler, loop) for filler in loops[:-1]):
+        return False
+    _copy_by_loops(memory)
+    for filler, following in zip(loops, loops[1:], strict=False):
+        if not _take_in(memory, filler, following, bound):
+            return False
+    return take_inside(memory, bound)
+
+
+def _take_in(memory: rt.AllocOp, filler: scf.ForOp, loop: scf.ForOp, bound: dict[int, SSAValue]) -> bool:
+    """Lets a loop do first what one ahead of it does for the same row; whether it may."""
+    uses = MemoryUses.of(memory)
+    if uses is None:
+        return False
+    own = [access for access in uses.accesses if filler.is_ancestor(access.op) or loop.is_ancestor(access.op)]
+    places = places_of(MemoryUses(uses.fill, own, [filler, loop]), bound)
+    if isinstance(places, str) or not _may_wait(filler, loop, memory):
         return False
     body = loop.body.block
     begin = body.first_op
@@ -42,7 +62,17 @@ def take_rows_of(memory: rt.AllocOp, loop: scf.ForOp, bound: dict[int, SSAValue]
         body.insert_op_before(op, begin)
     filler.detach()
     filler.erase()
-    return take_inside(memory, bound)
+    return True
+
+
+def _copy_by_loops(memory: rt.AllocOp) -> None:
+    """Lets loops do what copies from and to memory do in other loops."""
+    for op in [op for op in users(memory) if isinstance(op, rt.CopyOp) and op.parent is not memory.parent]:
+        write = OpWriter(op)
+        element, inside = new_loop(write, write.whole(0), op.count)
+        value = inside.put(rt.LoadOp(op.source, element))
+        inside.before(rt.StoreOp(value, op.destination, element, initial=op.initial is not None))
+        discard(op)
 
 
 def _is_range(one: scf.ForOp, other: scf.ForOp) -> bool:

@@ -80,7 +80,7 @@ def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
                 return False
         elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
             return False
-    return not _is_changed(read, filler, ancestor)
+    return not are_changed(read, filler, ancestor)
 
 
 def fills_before(filler: scf.ForOp, reader: scf.ForOp) -> bool:
@@ -91,26 +91,36 @@ def fills_before(filler: scf.ForOp, reader: scf.ForOp) -> bool:
 def is_changed(filler: scf.ForOp, reader: Operation) -> bool:
     """Whether what stands between a nest and an op behind it writes to memory that the nest reads."""
     read: set[Root] = {root(op.buffer) for op in ops_within(filler) if isinstance(op, rt.LoadOp)}
-    return _is_changed(read, filler, reader)
+    return are_changed(read, filler, reader)
 
 
-def _is_changed(read: set[Root], filler: scf.ForOp, reader: Operation) -> bool:
-    """Whether what stands between two ops writes to memory that is read."""
+def are_changed(read: set[Root], filler: Operation, reader: Operation) -> bool:
+    """Whether what stands between two ops writes to memory that one of them reads."""
     between = filler.next_op
     while between is not None and between is not reader:
-        written = written_roots_within(between) - _read_by_kernel(between)
+        written = changed_by(between)
         if UNKNOWN in written or UNKNOWN in read or not written.isdisjoint(read):
             return True
         between = between.next_op
     return False
 
 
-def _read_by_kernel(op: Operation) -> set[Root]:
-    """Memory that an op reads alone, if it is a kernel."""
+def stays_until(read: set[Root], filler: Operation, reader: Operation) -> bool:
+    """Whether a nest stands behind an op, in its block or in a branch there, and nothing until its end writes to memory
+    that the op reads."""
+    ancestor = None if filler.parent is None else ancestor_in(reader, filler.parent)
+    if ancestor is None or not is_behind(ancestor, filler) or are_changed(read, filler, ancestor):
+        return False
+    return changed_by(ancestor).isdisjoint({*read, UNKNOWN})
+
+
+def changed_by(op: Operation) -> set[Root]:
+    """Memory that an op may write: not what it reads alone, if it is a kernel."""
+    written = set(written_roots_within(op))
     if not isinstance(op, rt.KernelOp):
-        return set()
+        return written
     reads, writes = kernel_buffers(op)
-    return {root(buffer) for buffer in reads} - {root(buffer) for buffer in writes}
+    return written - ({root(buffer) for buffer in reads} - {root(buffer) for buffer in writes})
 
 
 def tests_of(loop: scf.ForOp) -> list[Operation] | None:

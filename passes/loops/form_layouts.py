@@ -39,12 +39,17 @@ from ulam.passes.loops.linear_binding import row_coefficient
 from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES, ops_between
 from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.row_elements import compute_elements, compute_first_row, writer_of
 from ulam.passes.loops.row_forms import RowForms, Unfit, row_forms
+from ulam.passes.loops.sink_fills import sink_into
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
+
+_Matrices = dict[rt.AllocOp, SSAValue]
+"""Matrices, and how far their columns are apart."""
 
 
 @record(frozen=True)
@@ -67,10 +72,13 @@ class FormLayouts(TellingPass):
         for loop in outermost_loops(top, slices):
             if not _may_gain(loop, self.early) or not (slices.is_data(loop.lb) and slices.is_data(loop.ub)):
                 continue
-            found, moved = _forms(loop, slices, module)
+            found, moved, matrices = _forms(loop, slices, module)
             changed = changed or moved
             bound = None if isinstance(found, str) else _binding(found, top, slices)
             if isinstance(found, str) or isinstance(bound, str):
+                if not isinstance(found, str) and found.loop is not loop:
+                    found.loop.detach()
+                    found.loop.erase()
                 if not self.early:
                     remark_on(self.name, loop, found if isinstance(found, str) else str(bound), done=False)
                 continue
@@ -81,22 +89,38 @@ class FormLayouts(TellingPass):
             ahead = before.prev_op
             reduced = bound.write(OpWriter(before))
             written += ops_between(ahead, before)
-            _Evaluation(found, bound, reduced).write()
+            _Evaluation(found, bound, reduced, loop, matrices).write()
         if written:
             set_slots(module, hoist_data(function, slots_of(module), written))
         return changed or bool(written)
 
 
-def _forms(loop: scf.ForOp, slices: DataSlices, module: ModuleOp) -> tuple[RowForms | str, bool]:
-    """What a loop adds up, or why that is no sum of quadratic forms; whether loops that fill its rows went into it."""
-    moved = False
+def _forms(loop: scf.ForOp, slices: DataSlices, module: ModuleOp) -> tuple[RowForms | str, bool, _Matrices]:
+    """What a loop adds up, or why that is no sum of quadratic forms; whether loops that fill its rows went into it.
+
+    A loop may stand for it, in front of it, that computes elements of matrices where it reads them: of these.
+    """
+    moved, rows = False, loop
+    matrices: _Matrices = {}
     while True:
         try:
-            return row_forms(loop, Nest(loop, (loop.body.block.args[0],), slices)), moved
+            return row_forms(rows, Nest(rows, (rows.body.block.args[0],), slices)), moved, matrices
         except Unfit as reason:
-            if reason.memory is None or not take_rows_of(reason.memory, loop, bound_ints(module)):
-                return str(reason), moved
-            moved = True
+            memory = reason.memory
+            if memory is not None and rows is loop and take_rows_of(memory, loop, bound_ints(module)):
+                moved = True
+                continue
+            if memory is not None and writer_of(memory) is not None:
+                if rows is loop:
+                    rows = cloned(loop)
+                    OpWriter(loop).before(rows)
+                if (stride := compute_elements(memory, rows)) is not None:
+                    matrices[memory] = stride
+                    continue
+            if rows is not loop:
+                rows.detach()
+                rows.erase()
+            return str(reason), moved, matrices
 
 
 def _binding(found: RowForms, top: Block, slices: DataSlices) -> FormBinding | str:
@@ -120,11 +144,14 @@ class _Evaluation:
     found: RowForms
     bound: FormBinding
     reduced: ReducedForms
+    loop: scf.ForOp
+    """The loop as it was, for which the one that was found may stand."""
+    matrices: _Matrices
     _copied: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def write(self) -> None:
         """Puts the branch there."""
-        loop = self.found.loop
+        loop = self.loop
         write = OpWriter(loop)
         ok = self._may_be_used(write)
         end, otherwise = scf.YieldOp.create(), Block()
@@ -138,6 +165,12 @@ class _Evaluation:
             replace_uses(result, given)
         loop.detach()
         otherwise.add_ops([loop, scf.YieldOp.create(operands=list(loop.results))])
+        if self.found.loop is not loop:
+            self.found.loop.detach()
+            self.found.loop.erase()
+            for memory, stride in self.matrices.items():
+                compute_first_row(memory, stride, branch)
+            sink_into(branch)
 
     # ------------------------------------------------------------ whether reduced rows may be used
 

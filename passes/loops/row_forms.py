@@ -26,7 +26,7 @@ from ulam.library.kernels import KERNELS
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.affine_rows import Nest, Terms
+from ulam.passes.loops.affine_rows import LinearTerm, Nest, Terms
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, kernel_buffers, root, viewed, written_roots
 from ulam.passes.loops.filled_buffers import users
 from ulam.passes.loops.linear_flags import Flags
@@ -88,6 +88,7 @@ class _Analysis:
     """Of reals, of what loops carry, and of memory in the loop."""
     same: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
     written: set[object] = field(default_factory=set[object])
+    _moderate: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
 
     def is_fixed(self, op: Operation) -> bool:
         """Whether an op in the loop does the same in all rows, and nothing but computing."""
@@ -175,6 +176,12 @@ class _Analysis:
 
     def is_moderate(self, value: SSAValue) -> bool:
         """Whether a real of a row is finite and has room for squares wherever coefficients, and `moderate`, have."""
+        if value not in self._moderate:
+            self._moderate[value] = True  # for what memory has is computed of what it had
+            self._moderate[value] = self._is_moderate(value)
+        return self._moderate[value]
+
+    def _is_moderate(self, value: SSAValue) -> bool:
         if value in self.found.linear or known_constant(value) == 0:
             return True
         if self.is_same(value):
@@ -266,8 +273,8 @@ class _Analysis:
         if isinstance(value, BlockArgument):
             return self._of_carried(value)
         if (terms := self.found.nest.terms(value)) is not None:
-            if any(term.key is not None for term in terms):
-                raise Unfit("rows have coefficients of their own, or of their group")
+            if (keyed := next((term for term in terms if term.key is not None), None)) is not None:
+                raise Unfit("rows have coefficients of their own, or of their group", self._filled_ahead(keyed))
             if self.found.nest.fills:
                 raise Unfit("loops ahead compute what it reads")
             self.found.linear[value] = terms
@@ -297,6 +304,12 @@ class _Analysis:
         if isinstance(op, arith.SelectOp) and self.is_same(op.cond):
             return _joined([self.of(op.lhs), self.of(op.rhs)])
         raise Unfit(_NO_FORM)
+
+    def _filled_ahead(self, term: LinearTerm) -> rt.AllocOp | None:
+        """Memory of outside that the coefficient of a row is read of; None if it is computed of several."""
+        (load, *others) = (value.owner for value in term.leaf)
+        alloc = viewed(load.buffer).owner if isinstance(load, rt.LoadOp) and not others else None
+        return alloc if isinstance(alloc, rt.AllocOp) else None
 
     def _of_carried(self, argument: BlockArgument) -> int:
         """The degree of a real that an inner loop carries."""

@@ -27,8 +27,8 @@ from ulam.library.kernels import KERNELS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import PURE, UNKNOWN, Root, kernel_buffers, root, viewed, written_roots_within
-from ulam.passes.loops.filled_buffers import users
+from ulam.passes.loops.effects import PURE, UNKNOWN, Root, kernel_buffers, root, viewed
+from ulam.passes.loops.filled_buffers import changed_by, users
 from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.remarks import remark_on
 
@@ -48,31 +48,36 @@ class SinkFills(FunctionPass):
         if not branches:
             return False
         slices = DataSlices()
-        return any([_sink_into(branch, block) for branch in branches if slices.is_data(branch.cond)])
+        return any([sink_into(branch) for branch in branches if slices.is_data(branch.cond)])
 
 
 def _has_loop(branch: scf.IfOp) -> bool:
     return any(isinstance(op, scf.ForOp) for arm in branch.regions if arm.blocks for op in arm.block.ops)
 
 
-def _sink_into(branch: scf.IfOp, block: Block) -> bool:
-    """Moves what its arms alone need into them; whether there was anything."""
+def sink_into(branch: scf.IfOp) -> bool:
+    """Moves what fills memory that one of the arms of a branch reads alone into it; whether there was anything."""
     changed = False
-    for arm in [region.block for region in branch.regions if region.blocks]:
-        memory = _memory_of(arm, branch, block)
-        while unfit := _unfit(memory, branch, block, arm):
-            memory = [alloc for alloc in memory if alloc not in unfit]
-        if not memory:
-            continue
-        begin = arm.first_op
-        assert begin is not None
-        moved = {*memory, *_fillers(memory, block, arm)}
-        for op in [op for op in block.ops if op in moved]:
-            op.detach()
-            arm.insert_op_before(op, begin)
+    while any([_sink_into_arm(region.block, branch) for region in branch.regions if region.blocks]):
+        changed = True  # what is there now may read what others fill
+    if changed:
         remark_on(SinkFills.name, branch, "what fills memory that one of its arms reads stands there", done=True)
-        changed = True
     return changed
+
+
+def _sink_into_arm(arm: Block, branch: scf.IfOp) -> bool:
+    block = branch.parent
+    assert block is not None
+    memory = _memory_of(arm, branch, block)
+    while unfit := _unfit(memory, branch, block, arm):
+        memory = [alloc for alloc in memory if alloc not in unfit]
+    begin = arm.first_op
+    assert begin is not None
+    moved = {*memory, *_fillers(memory, block, arm)}
+    for op in [op for op in block.ops if op in moved]:
+        op.detach()
+        arm.insert_op_before(op, begin)
+    return bool(memory)
 
 
 def _unfit(memory: list[rt.AllocOp], branch: scf.IfOp, block: Block, arm: Block) -> list[rt.AllocOp]:
@@ -138,7 +143,7 @@ def _may_move(op: Operation, fillers: list[Operation], memory: list[rt.AllocOp],
     between = op.next_op
     while between is not None and between is not branch:
         if between not in fillers:
-            written = written_roots_within(between)
+            written = changed_by(between)
             if UNKNOWN in written or not written.isdisjoint(read):
                 return False
         between = between.next_op

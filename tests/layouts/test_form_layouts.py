@@ -41,6 +41,21 @@ FORMS = {
         "y ~ multi_normal(m, quad_form_diag(multiply_lower_tri_self_transpose(L), s)); }",
         1,
     ),
+    # Matrices of which loops read rows; the first row stands ahead of one of them, and a sum reads another, too.
+    "products ahead": (
+        "model { matrix[n, K] m = X * B'; matrix[n, K] M = rep_matrix(mu', n) + X * B'; matrix[n, K] W = m * a; "
+        "for (i in 1 : n) y[i] ~ multi_normal_cholesky(m[i]', diag_pre_multiply(s, L)); "
+        "for (i in 1 : n) Y[i] ~ multi_normal(M[i], multiply_lower_tri_self_transpose(L)); "
+        "array[n] vector[K] q; for (i in 1 : n) q[i] = W[i]'; y ~ multi_normal_cholesky(q, L); "
+        "target += -log1p(sum(square(W))); }",
+        3,
+    ),
+    "vectors ahead": (
+        "model { array[n] vector[K] m; for (i in 1 : n) m[i] = B * X[i]'; y ~ multi_normal_cholesky(m, L); "
+        "array[n] vector[K] q; for (i in 1 : n) { q[i] = mu; q[i] += a * w[i]; } "
+        "y ~ multi_normal(q, quad_form_diag(multiply_lower_tri_self_transpose(L), s)); }",
+        2,
+    ),
     "two outcomes": (
         "model { matrix[2, 2] S = [[s[1] ^ 2, rho * s[1] * s[2]], [rho * s[1] * s[2], s[2] ^ 2]]; "
         "for (i in 1 : n) { vector[2] m = [mu[1] + X[i] * B[1]', mu[2] + a * w[i]]'; z[i] ~ multi_normal(m, S); } }",
@@ -52,6 +67,8 @@ KEPT = {
     "a mean for each group": "model { for (i in 1 : n) y[i] ~ multi_normal_cholesky(mu + F[, g[i]], L); }",
     "means that are not linear": "model { for (i in 1 : n) y[i] ~ multi_normal_cholesky(mu * exp(a * w[i]), L); }",
     "no normal density": "model { for (i in 1 : n) y[i] ~ multi_student_t_cholesky(7, mu, L); }",
+    "rows of a product in another order": "model { matrix[n, K] m = X * B'; "
+    "for (i in 1 : n) y[i] ~ multi_normal_cholesky(m[n - i + 1]', L); }",
     "what a row has left over": "model { matrix[n, K] r; for (i in 1 : n) { r[i] = Y[i] - mu'; "
     "r[i]' ~ multi_normal_cholesky(rep_vector(0, K), L); } target += -sum(exp(r)); }",
 }

@@ -81,3 +81,53 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// Rows of a product that is made ahead: the loop over reduced rows computes what it reads of it, and the product is made
+// where the loop is as it was.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:   rt.kernel multiply
+// CHECK:       rt.kernel mdivide_left_tri_low
+// CHECK:       } else {
+// CHECK:       rt.kernel multiply
+// CHECK:       rt.kernel mdivide_left_tri_low
+// CHECK:       func.func @bind
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%input : !rt.buf<f64>, %L : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %x = rt.bound 3 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %theta = rt.alloc %k : !rt.buf<f64>
+    ad.independent %theta, %k
+    rt.copy %input to %theta, %k initial : !rt.buf<f64>
+    %size = arith.muli %n, %k : i64
+    %mu = rt.alloc %size : !rt.buf<f64>
+    rt.kernel multiply(%x, %theta, %n, %i1, %k, %mu) : (!rt.buf<f64>, !rt.buf<f64>, i64, i64, i64, !rt.buf<f64>) -> ()
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %b = rt.alloc %k : !rt.buf<f64>
+      scf.for %j = %i0 to %k step %i1 : i64 {
+        %start = arith.muli %j, %n : i64
+        %at = arith.addi %start, %i : i64
+        %m = rt.load %mu[%at] : f64
+        %v = rt.load %y[%at] : f64
+        %r = arith.subf %v, %m : f64
+        rt.store %r, %b[%j] : f64
+      }
+      %z = rt.alloc %k : !rt.buf<f64>
+      rt.kernel mdivide_left_tri_low(%L, %b, %k, %i1, %z) : (!rt.buf<f64>, !rt.buf<f64>, i64, i64, !rt.buf<f64>) -> ()
+      %q = scf.for %j = %i0 to %k step %i1 iter_args(%sum = %zero) -> (f64) : i64 {
+        %e = rt.load %z[%j] : f64
+        %e2 = arith.mulf %e, %e : f64
+        %next = arith.addf %sum, %e2 : f64
+        scf.yield %next : f64
+      }
+      ad.target_add %q
+    }
+    func.return %zero : f64
+  }
+}

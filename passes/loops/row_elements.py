@@ -1,0 +1,305 @@
+"""Elements of matrices that are filled ahead of a loop over rows, computed where rows read them.
+
+    mu = X * B                                              for n: for d: m[d] = sum over k of X[n, k] * B[k, d]
+    for n: for d: b[d] = y[n, d] - mu[n + N * d]    →              for d: b[d] = y[n, d] - m[d]
+
+A matrix is a product that a kernel makes (`multiply`), or what loops store in it, or add up, element by element, of
+other elements of such matrices, too. What rows read is then linear in parameters with data of the row as coefficients
+(`form-layouts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import f64
+from xdsl.ir import Block, Operation, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant_integer, is_same_integer
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.passes.analysis.free_values import free_values_of_op
+from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.effects import PURE, Root, kernel_buffers, root, viewed
+from ulam.passes.loops.filled_buffers import loops_around, stays_until, users
+from ulam.passes.loops.index_forms import Form, IndexForms, known, plus, times
+from ulam.passes.loops.linear_rows import carry, new_loop
+from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.rewriting import applied_to, cloned, discard, replace_uses
+
+_REALS = rt.BufferType(f64)
+
+
+class _NotKnown(Exception):
+    """An element that cannot be computed where it is read."""
+
+
+def compute_elements(memory: rt.AllocOp, loop: scf.ForOp) -> SSAValue | None:
+    """Lets a loop over rows compute the row of a matrix that it reads; how far columns are apart, None if it cannot be
+    done. What was written is left then.
+    """
+    loads = [op for op in users(memory, views=True) if loop.is_ancestor(op)]
+    forms = IndexForms(loop)
+    begin = loop.body.block.first_op
+    assert begin is not None
+    write = OpWriter(begin)
+    try:
+        elements = _Elements(loop, forms, _stride(loads, memory, forms))
+        places = [elements.place(op.operands[1]) for op in loads]
+        if not places or any(row != places[0][0] for row, _ in places):
+            raise _NotKnown
+        row, width = (elements.written(form, write) for form in (places[0][0], elements.width(memory)))
+        own = write.put(rt.AllocOp(write.put(integer(arith.MaxSIOp, width, write.whole(0))), _REALS))
+        column, inside = new_loop(write, write.whole(0), width)
+        inside.before(rt.StoreOp(elements.value(memory, row, column, inside), own, column, initial=True))
+    except _NotKnown:
+        return None
+    for load, (_, form) in zip(loads, places, strict=True):
+        before = OpWriter(load)
+        replace_uses(load.results[0], before.put(rt.LoadOp(own, elements.written(form, before))))
+        discard(load)
+    return elements.stride
+
+
+def compute_first_row(memory: rt.AllocOp, stride: SSAValue, branch: scf.IfOp) -> None:
+    """Lets what reads the first row of a matrix outside of a branch compute its elements, if that alone reads it there.
+
+    The first row stands ahead where something is taken out of a loop (`one-step-loop-unrolling`).
+    """
+    found: list[tuple[rt.LoadOp, _Elements, Form]] = []
+    try:
+        for load in users(memory):
+            if branch.is_ancestor(load) or not isinstance(load, rt.LoadOp):
+                continue
+            loop = _outermost_loop(load)
+            if loop is None or load.buffer is not memory.res:
+                return
+            elements = _Elements(loop, IndexForms(loop), stride)
+            form = elements.forms.of(load.index)
+            if form is None:
+                return
+            found.append((load, elements, _over(form, elements.forms.number(stride))))
+        for load, elements, column in found:
+            write = OpWriter(load)
+            value = elements.value(memory, write.whole(0), elements.written(column, write), write)
+            replace_uses(load.res, value)
+            discard(load)
+    except _NotKnown:
+        return
+
+
+def _outermost_loop(op: Operation) -> scf.ForOp | None:
+    found: scf.ForOp | None = None
+    around = op.parent_op()
+    while around is not None:
+        found = around if isinstance(around, scf.ForOp) else found
+        around = around.parent_op()
+    return found
+
+
+def writer_of(memory: rt.AllocOp) -> Operation | None:
+    """What fills memory: a kernel that multiplies, or an op in loops, one for all elements; None if there is none."""
+    found: list[Operation] = []
+    for op in users(memory, views=True):
+        if isinstance(op, rt.LoadOp) or (isinstance(op, rt.KernelOp) and memory.res not in kernel_buffers(op)[1]):
+            continue
+        if isinstance(op, rt.FillOp) and op.parent is memory.parent:
+            continue  # ahead of the loops that then fill all of it
+        found.append(op)
+    if len(found) != 1:
+        return None
+    (writer,) = found
+    if isinstance(writer, rt.KernelOp):
+        return writer if writer.function.data == "multiply" and writer.parent is memory.parent else None
+    is_sum = isinstance(writer, ad.AccumulateOp) and memory.zero is not None and writer.buffer is memory.res
+    return writer if is_sum or (isinstance(writer, rt.StoreOp) and writer.buffer is memory.res) else None
+
+
+def _stride(loads: list[Operation], memory: rt.AllocOp, forms: IndexForms) -> SSAValue:
+    """What the numbers of columns are multiplied by."""
+    found: set[int] | None = None
+    for load in loads:
+        if not isinstance(load, rt.LoadOp) or load.buffer is not memory.res:
+            raise _NotKnown
+        form = forms.of(load.index)
+        for monomial in form or {}:
+            if monomial and monomial != (forms.variable,):
+                own = {factor for factor in monomial if not forms.is_variable(factor)}
+                found = own if found is None else found & own
+    if found is None or len(found) != 1:
+        raise _NotKnown
+    return forms.factors[next(iter(found))]
+
+
+@record
+class _Elements:
+    """Writes elements of matrices in a loop over rows. `stride`: how far columns are apart."""
+
+    loop: scf.ForOp
+    forms: IndexForms
+    stride: SSAValue
+
+    def place(self, index: SSAValue) -> tuple[Form, Form]:
+        """The row and the column of an index; the row is below the stride."""
+        forms, loop = self.forms, self.loop
+        form, stride = forms.of(index), forms.number(self.stride)
+        if form is None:
+            raise _NotKnown
+        row: Form = {m: count for m, count in form.items() if m in ((), (forms.variable,))}
+        offset = {(): row.get((), 0)}
+        column = _over({m: count for m, count in form.items() if m not in row}, stride)
+        least = known(plus(forms.of(loop.lb) or {}, offset))
+        most = known(plus(plus(forms.of(loop.ub) or {}, offset), {(stride,): 1}, -1))
+        if row.get((forms.variable,)) != 1 or least is None or least < 0 or most is None or most > 0:
+            raise _NotKnown
+        return row, column
+
+    def width(self, memory: rt.AllocOp) -> Form:
+        """The number of columns."""
+        size = self.forms.of(memory.count)
+        if size is None:
+            raise _NotKnown
+        return _over(size, self.forms.number(self.stride))
+
+    def written(self, form: Form, write: OpWriter) -> SSAValue:
+        """A form as a value."""
+        ops, value = self.forms.write(form)
+        for op in ops:
+            write.before(op)
+        return value
+
+    def value(self, memory: rt.AllocOp, row: SSAValue, column: SSAValue, write: OpWriter) -> SSAValue:
+        """The element of a row and a column."""
+        writer = writer_of(memory)
+        if writer is None:
+            raise _NotKnown
+        if isinstance(writer, rt.KernelOp):
+            return self._product(writer, row, column, write)
+        around = loops_around(writer, memory.parent)
+        if not around or not stays_until(_read_in(around[0]), around[0], self.loop):
+            raise _NotKnown
+        added = isinstance(writer, ad.AccumulateOp)
+        index, value = (writer.operands[n] for n in ((1, 2) if added else (2, 0)))
+        filler = _Filler(self, around, index, row, column)
+        left = filler.set_variables(memory, write)
+        if not added:
+            if left:
+                raise _NotKnown
+            return filler.copy(value, write)
+        writers = [write]
+        total = write.number(0.0)
+        for loop in left:
+            bounds = [filler.copy(bound, writers[-1]) for bound in (loop.lb, loop.ub)]
+            variable, inside = new_loop(writers[-1], bounds[0], bounds[1], [total])
+            filler.env[loop.body.block.args[0]] = variable
+            total = inside.anchor.operands[0]
+            writers.append(inside)
+        total = writers[-1].real(arith.AddfOp, total, filler.copy(value, writers[-1]), reassociate=True)
+        for inside in reversed(writers[1:]):
+            total = carry(inside, total)
+        return total
+
+    def _product(self, kernel: rt.KernelOp, row: SSAValue, column: SSAValue, write: OpWriter) -> SSAValue:
+        """An element of a product of matrices."""
+        if not is_same_integer(kernel.arguments[2], self.stride):
+            raise _NotKnown
+        left, right, rows, inner = kernel.arguments[:4]
+        if not stays_until({root(left), root(right)}, kernel, self.loop):
+            raise _NotKnown
+        first = write.put(integer(arith.MuliOp, column, inner))
+        k, inside = new_loop(write, write.whole(0), inner, [write.number(0.0)])
+        at = inside.put(integer(arith.AddiOp, row, inside.put(integer(arith.MuliOp, k, rows))))
+        entry = inside.put(rt.LoadOp(left, at))
+        other = inside.put(rt.LoadOp(right, inside.put(integer(arith.AddiOp, first, k))))
+        product = inside.real(arith.MulfOp, entry, other)
+        return carry(inside, inside.real(arith.AddfOp, inside.anchor.operands[0], product, reassociate=True))
+
+
+def _read_in(loop: scf.ForOp) -> set[Root]:
+    return {root(op.buffer) for op in ops_within(loop) if isinstance(op, rt.LoadOp)}
+
+
+def _over(form: Form, factor: int) -> Form:
+    """What is multiplied by a factor."""
+    found: Form = {}
+    for monomial, count in form.items():
+        if monomial.count(factor) != 1:
+            raise _NotKnown
+        found[tuple(each for each in monomial if each != factor)] = count
+    return found
+
+
+@record
+class _Filler:
+    """Loops that fill a matrix, and the element that is asked for."""
+
+    elements: _Elements
+    around: list[scf.ForOp]
+    index: SSAValue
+    row: SSAValue
+    column: SSAValue
+    env: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+
+    def __post_init__(self) -> None:
+        self.forms = IndexForms(self.around[0])
+
+    def set_variables(self, memory: rt.AllocOp, write: OpWriter) -> list[scf.ForOp]:
+        """Finds which iterations fill the element; the loops of which all do, an addition each."""
+        forms, form = self.forms, self.forms.of(self.index)
+        stride, size = forms.number(self.elements.stride), forms.of(memory.count)
+        by_number = {forms.number(loop.body.block.args[0]): loop for loop in self.around}
+        if form is None or any(constant_integer(loop.step) != 1 for loop in self.around):
+            raise _NotKnown
+        own = {factor: by_number[factor] for monomial in form for factor in monomial if factor in by_number}
+        if any(constant_integer(loop.lb) != 0 for loop in own.values()):
+            raise _NotKnown
+        ends = {factor: forms.of(loop.ub) for factor, loop in own.items()}
+        if len(own) == 1:
+            ((number, loop),) = own.items()
+            if form != {(number,): 1} or ends[number] != size:
+                raise _NotKnown
+            place = write.put(integer(arith.MuliOp, self.column, self.elements.stride))
+            self.env[loop.body.block.args[0]] = write.put(integer(arith.AddiOp, self.row, place))
+        else:
+            row = next((number for number in own if form.get((number,)) == 1), None)
+            column = next((n for n in own if n != row and form == {(row,): 1, tuple(sorted((n, stride))): 1}), None)
+            if len(own) != 2 or row is None or column is None or ends[row] != {(stride,): 1}:
+                raise _NotKnown
+            if (end := ends[column]) is None or times(end, {(stride,): 1}) != size:
+                raise _NotKnown
+            self.env[own[row].body.block.args[0]] = self.row
+            self.env[own[column].body.block.args[0]] = self.column
+        return [loop for loop in self.around if loop not in own.values()]
+
+    def copy(self, value: SSAValue, write: OpWriter) -> SSAValue:
+        """What a value in the loops is for the element."""
+        if value in self.env or not is_inside(value, self.around[0]):
+            return self.env.get(value, value)
+        op = value.owner
+        if isinstance(op, Block):
+            raise _NotKnown
+        if isinstance(op, rt.LoadOp) and (found := self._other(op, write)) is not None:
+            self.env[value] = found
+        elif isinstance(op, scf.ForOp):
+            for needed in free_values_of_op(op):
+                self.env[needed] = self.copy(needed, write)
+            write.before(cloned(op, self.env))
+        elif isinstance(op, (rt.LoadOp, rt.ViewOp)) or type(op) in PURE:
+            self.env[value] = write.put(applied_to(op, [self.copy(operand, write) for operand in op.operands]))
+        else:
+            raise _NotKnown
+        return self.env[value]
+
+    def _other(self, load: rt.LoadOp, write: OpWriter) -> SSAValue | None:
+        """The same element of another matrix that is filled ahead; None if it is none."""
+        memory = viewed(load.buffer).owner
+        if not isinstance(memory, rt.AllocOp) or load.buffer is not memory.res or is_inside(memory.res, self.around[0]):
+            return None
+        if self.forms.of(load.index) != self.forms.of(self.index):
+            return None
+        try:
+            return self.elements.value(memory, self.row, self.column, write)
+        except _NotKnown:
+            return None
