@@ -57,7 +57,7 @@ class _Users:
     def __init__(self) -> None:
         self.loops: dict[Operation, Bounds] = {}
         """Ops that compute, fill memory or store → the loops that alone use what they do."""
-        self._memory: dict[SSAValue, Bounds | None] = {}
+        self._memory: dict[tuple[SSAValue, Block], Bounds | None] = {}
         self._passive: dict[Operation, bool] = {}
 
     def look_at(self, block: Block) -> None:
@@ -82,10 +82,11 @@ class _Users:
     def _store(self, op: rt.StoreOp, block: Block) -> None:
         """Notes a store. Its memory is looked at where it is stored to last: what reads it is known then, or is not."""
         memory = viewed(op.buffer)
-        if memory not in self._memory:
+        place = (memory, block)
+        if place not in self._memory:
             readers = _readers_of((memory,))
-            self._memory[memory] = None if readers is None else self._around(readers, block)
-        bounds = self._memory[memory]
+            self._memory[place] = None if readers is None else self._around(readers, block)
+        bounds = self._memory[place]
         if bounds is not None and len(bounds) <= _MOST:
             self.loops[op] = bounds
 
@@ -108,7 +109,7 @@ class _Users:
             if not loops:
                 return None
             for loop in loops:
-                others = self.loops.get(loop)
+                others = self.loops.get(loop) if loop is top else None  # their bounds are there in the block, too
                 bounds |= dict.fromkeys(((loop.lb, loop.ub),) if others is None else others)
         return tuple(bounds)
 

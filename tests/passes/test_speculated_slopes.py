@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.emit.jit import verify
 
 DATA = "data { int N; int K; vector[N] x; array[N] vector[2] y; }"
 PARAMETERS = "parameters { real a; real b; vector[K] c; }"
@@ -51,5 +52,26 @@ def test_slopes_where_loops_run(name: str) -> None:
     plain, fast = (ulam.StanModel(code, data, opt_level=level) for level in (0, 3))
     for theta in ([1.5, 0.7, 0.3, 1.1], [2.0, 1.1, 1e-3, 40.0]):
         (value, gradient), (found, slopes) = (model.log_density_gradient(theta) for model in (plain, fast))
+        np.testing.assert_allclose(found, value, rtol=1e-12)
+        np.testing.assert_allclose(slopes, gradient, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("level", range(5))
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "vector[1] z; z[1] = log(a); if (a > 1) { %s z[1] = sqrt(b); for (i in 1 : min(m, N)) target += z[1] * x[i]; }",
+        "real s = log(b); if (a > 1) { %s vector[K] z; for (k in 1 : K) z[k] = sqrt(s + k); "
+        "for (i in 1 : min(m, N)) target += z[i] * x[i]; }",
+    ],
+)
+def test_bounds_of_loops_in_branches(statements: str, level: int) -> None:
+    """They are there in the branch alone."""
+    code = f"{DATA} {PARAMETERS} model {{ {statements % 'int m = 0; while (m < a) m += 1;'} target += -a; }}"
+    data = {"N": 3, "K": 3, "x": [0.3, -1.2, 2.0], "y": np.zeros((3, 2))}
+    plain, model = (ulam.StanModel(code, data, opt_level=used) for used in (0, level))
+    verify(model.llvm_ir("gradient_propto"))
+    for theta in ([0.5, 0.7, 0.0, 0.0, 0.0], [2.5, 1.5, 0.0, 0.0, 0.0]):
+        (value, gradient), (found, slopes) = (each.log_density_gradient(theta) for each in (plain, model))
         np.testing.assert_allclose(found, value, rtol=1e-12)
         np.testing.assert_allclose(slopes, gradient, rtol=1e-11, atol=1e-12)
