@@ -61,11 +61,8 @@ class LogSumsToProducts(FunctionPass):
     name = "log-sums-to-products"
 
     def changes_function(self, function: func.FuncOp) -> bool:
-        changed = False
-        found = [sum_ for op in ops_within(function) if (sum_ := log_sum(op)) is not None]
-        if found:
-            changed = _Rewriting(function).run(found) or changed
-        return changed
+        found = [op for op in ops_within(function) if log_sum(op) is not None]
+        return bool(found) and _Rewriting(function).run(found)
 
 
 # ---------------------------------------------------------------- what values are the logarithms of
@@ -178,9 +175,13 @@ class _Rewriting:
         self._has_twin: dict[SSAValue, bool] = {}
         self._writers: dict[Root, list[Operation]] | None = None
 
-    def run(self, sums: list[LogSum]) -> bool:
+    def run(self, ends: list[Operation]) -> bool:
+        """Rewrites the sums that end with some ops; whether there was one. A term may be a sum that is rewritten."""
         changed = False
-        for found in sums:
+        for op in ends:
+            found = log_sum(op) if op.parent is not None else None
+            if found is None:
+                continue
             reason = self._rewrite(found)
             if reason is not None and _is_of_two(found):
                 _write_two(found)

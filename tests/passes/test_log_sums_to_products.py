@@ -166,6 +166,30 @@ def test_mixtures_are_those_of_level_0(more: list[float]) -> None:
             np.testing.assert_allclose(slopes, gradient, rtol=1e-11, atol=1e-10)
 
 
+NESTED = """
+data { int n; vector[n] y; }
+parameters { real<lower=0, upper=1> t; real<lower=0, upper=1> u; vector[3] a; }
+model {
+  for (i in 1 : n) {
+    target += log_mix(t, a[1] * y[i], log_mix(u, a[2] + y[i], a[3]));
+    target += y[i] * log_mix(t, log_mix(u, a[1] * y[i], a[2]), a[3] - y[i]);
+    target += log_sum_exp(log_mix(t, a[1], y[i]), log_mix(u, a[2] * y[i], log_sum_exp(a[1], y[i])));
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_terms_that_are_sums_themselves(level: int) -> None:
+    """Both are rewritten, the one inside first."""
+    data = {"n": 4, "y": [0.3, -1.0, 2.5, -40.0]}
+    plain, fast = (ulam.StanModel(NESTED, data, opt_level=used) for used in (0, level))
+    for point in ([0.4, -0.3, 0.7, -0.2, 0.1], [-20.0, 5.0, 30.0, -2.0, 1.0]):
+        (value, gradient), (found, slopes) = (model.log_density_gradient(point) for model in (plain, fast))
+        np.testing.assert_allclose(found, value, rtol=1e-13)
+        np.testing.assert_allclose(slopes, gradient, rtol=1e-11, atol=1e-10)
+
+
 @pytest.mark.parametrize("y", [2.5, -750.0, 750.0, 1e300, np.inf, -np.inf, np.nan])
 def test_weights_of_nothing_and_of_all_leave_one_term(y: float) -> None:
     """As Stan Math has it, `log_sum_exp(log(t) + a, log1m(t) + b)`: no term is lost in rounding, and what is infinite
