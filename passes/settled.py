@@ -1,8 +1,9 @@
 """What is known of the functions of a unit until they change: a pass that found nothing to do need not look again.
 
 Most passes change one or two functions of a unit, and what cleans up behind them would go through all others again.
-Which functions a pass may change it says itself: `changes_only` has their names, those of entry functions (`ENTRIES`),
-or none where its steps tell. What does not say may change all.
+Which functions a pass may change it says itself: `changes_only` has their names, that of what is called for every
+evaluation (`EVALUATE`), those of entry functions (`ENTRIES`), or none where its steps tell. What does not say may
+change all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from xdsl.dialects import func
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-ENTRIES = frozenset({"evaluate", "bind"})
+EVALUATE = frozenset({"evaluate"})
+ENTRIES = EVALUATE | {"bind"}
 BY_STEPS: frozenset[str] = frozenset()
 """The passes that it consists of say what they change."""
 

@@ -32,7 +32,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _TYPES = (i32, i64, f64)
 
@@ -41,7 +41,7 @@ class CarriedData(TellingPass):
     """Gives what loops of `evaluate` carry of data alone tables that are filled ahead of the loops."""
 
     name = "carried-data"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         if must_be_precise(module):

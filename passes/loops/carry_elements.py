@@ -27,7 +27,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, rebuild, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 Element = tuple[SSAValue, SSAValue]
 """A buffer and an index."""
@@ -37,7 +37,7 @@ class CarryElements(TellingPass):
     """Carries what loops of `evaluate` change in one element of memory as a value."""
 
     name = "carry-elements"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         loops = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.ForOp]

@@ -31,7 +31,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, rebuild
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 MOST_ADDENDS = 4
 _Conditions = tuple[tuple[SSAValue, bool], ...]
@@ -51,7 +51,7 @@ class CountedSums(TellingPass):
     """Counts in loops of `evaluate` how often what does not change was added to what they carry."""
 
     name = "counted-sums"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         if must_be_precise(module):

@@ -21,14 +21,14 @@ from ulam.passes.loops.effects import may_overlap, root
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 class DeadStores(TellingPass):
     """Takes away what `evaluate` writes to memory and writes over before it is read."""
 
     name = "dead-stores"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         function = evaluate_of(module, self.name)

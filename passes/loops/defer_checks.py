@@ -28,7 +28,7 @@ from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.checks import is_deferrable
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import rebuild
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 @record(frozen=True)
@@ -36,7 +36,7 @@ class DeferChecks(ModulePass):
     """Replaces checks in loops of `evaluate` by a flag; all checks leave open which error comes first."""
 
     name = "defer-checks"
-    changes_only = ENTRIES  # what it says of errors of other functions is no matter to those that settle
+    changes_only = EVALUATE  # what it says of errors of other functions is no matter to those that settle
 
     branches: bool = False
 

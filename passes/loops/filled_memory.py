@@ -15,7 +15,7 @@ from ulam.passes.loops.bound_forms import bound_ints
 from ulam.passes.loops.row_memory import MemoryUses
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 @record
@@ -45,7 +45,7 @@ class FilledMemory:
 class FilledMemoryPass(TellingPass):
     """Does something to each such memory of `evaluate`."""
 
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         allocs = [op for op in ops_within(evaluate_of(module, self.name)) if isinstance(op, rt.AllocOp)]

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer
@@ -27,8 +25,9 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
-from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
+from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.rewriting import cloned
+from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
 _WRITES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
@@ -46,7 +45,7 @@ _MOVABLE_RT = (
 
 
 @record(frozen=True)
-class HoistData(ModulePass):
+class HoistData(TellingPass):
     """Moves what depends on data alone from `evaluate` to `bind`.
 
     `rejections`: what may reject, too.
@@ -57,9 +56,13 @@ class HoistData(ModulePass):
 
     rejections: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        rejections = self.rejections and not must_be_precise(op)
-        set_slots(op, hoist_data(evaluate_of(op, self.name), slots_of(op), rejections=rejections))
+    def changes(self, module: ModuleOp) -> bool:
+        bind = bind_of(module)
+        before = None if bind is None else _last_of(bind)
+        rejections = self.rejections and not must_be_precise(module)
+        set_slots(module, hoist_data(evaluate_of(module, self.name), slots_of(module), rejections=rejections))
+        bind = bind_of(module)
+        return bind is not None and before is not _last_of(bind)
 
 
 def hoist_data(
@@ -75,31 +78,32 @@ def hoist_data(
     block = evaluate.body.block
     moved = None if written is None else _needed_by(written, block)
     moved = _data_only(block, rejections) if moved is None else moved
-    bind_block = _earlier_bind(module)
-    n_slots = _Mover(block, bind_block, moved, n_slots).run()
-    bind_block.add_op(func.ReturnOp.create())
-    bind = func.FuncOp.create(
-        properties={"sym_name": StringAttr("bind"), "function_type": FunctionType.from_lists([], [])},
-        attributes=rt.EntryAttr().as_attributes(),
-        regions=[Region(bind_block)],
-    )
-    module.body.block.add_op(bind)
+    bind = _last_function(module)
+    end = terminator(bind.body.block)
+    end.detach()
+    n_slots = _Mover(block, bind.body.block, moved, n_slots).run()
+    bind.body.block.add_op(end)
     return n_slots
 
 
-def _earlier_bind(module: ModuleOp) -> Block:
-    """The body of the `bind` that an earlier run made, without its return; a new block if there is none."""
-    for op in module.body.block.ops:
-        if isinstance(op, func.FuncOp) and op.sym_name.data == "bind":
-            block = op.body.block
-            op.body.detach_block(block)
-            op.detach()
-            op.erase()
-            end = terminator(block)
-            end.detach()
-            end.erase()
-            return block
-    return Block()
+def _last_function(module: ModuleOp) -> func.FuncOp:
+    """The `bind` that an earlier run made, or a new one; behind all other functions."""
+    bind = bind_of(module)
+    if bind is None:
+        bind = func.FuncOp.create(
+            properties={"sym_name": StringAttr("bind"), "function_type": FunctionType.from_lists([], [])},
+            attributes=rt.EntryAttr().as_attributes(),
+            regions=[Region(Block([func.ReturnOp.create()]))],
+        )
+    else:
+        bind.detach()
+    module.body.block.add_op(bind)
+    return bind
+
+
+def _last_of(function: func.FuncOp) -> Operation | None:
+    """The op ahead of its return."""
+    return terminator(function.body.block).prev_op
 
 
 def _data_only(block: Block, rejections: bool) -> list[Operation]:

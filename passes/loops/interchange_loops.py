@@ -25,7 +25,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, copies, discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _REALS = rt.BufferType(f64)
 
@@ -34,7 +34,7 @@ class InterchangeLoops(TellingPass):
     """Puts loops of `evaluate` that make containers step by step inside of the loops over their elements."""
 
     name = "interchange-loops"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         loops = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.ForOp]

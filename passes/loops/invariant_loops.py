@@ -36,14 +36,14 @@ from ulam.passes.loops.effects import (
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 class InvariantLoops(TellingPass):
     """Moves loops that compute the same in each iteration of loops of `evaluate` in front of these."""
 
     name = "invariant-loops"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         ops = list(ops_within(evaluate_of(module, self.name)))

@@ -18,14 +18,14 @@ from ulam.passes.analysis.nesting import enclosing, is_inside
 from ulam.passes.loops.index_forms import IndexForms
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 class InvariantSizes(TellingPass):
     """Computes sizes in loops of `evaluate` of what these do not change."""
 
     name = "invariant-sizes"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         sizes = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is arith.MaxSIOp]

@@ -16,7 +16,7 @@ from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _COMPARES = (
     arith.ConstantOp, arith.CmpfOp, arith.CmpiOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.SelectOp,
@@ -30,7 +30,7 @@ class LazyComparisons(TellingPass):
     """Makes selections of branches in `evaluate` that choose truth values."""
 
     name = "lazy-comparisons"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         branches = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.IfOp]

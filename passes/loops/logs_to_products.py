@@ -41,7 +41,7 @@ from ulam.passes.loops.log_factors import Coefficient, Factor, FactorWriter, Spl
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _LOG_2 = 0.6931471805599453
 _PIECE = 256
@@ -68,7 +68,7 @@ class LogsToProducts(ModulePass):
     """Makes logarithms of products of sums of logarithms in the loops of `evaluate`."""
 
     name = "logs-to-products"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         run_on(evaluate_of(op, self.name))

@@ -29,7 +29,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _LEAST = {"sge": 0, "sgt": 1}
 """What an integer is at least that compares so with 0."""
@@ -39,7 +39,7 @@ class LoopsFromGuards(TellingPass):
     """Takes loops of `evaluate` out of branches that only ask whether they have an iteration."""
 
     name = "loops-from-guards"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         branches = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.IfOp]

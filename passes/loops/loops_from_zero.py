@@ -21,7 +21,7 @@ from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _STORES = (rt.StoreOp, rt.CopyOp, rt.FillOp, ad.AccumulateOp)
 
@@ -30,7 +30,7 @@ class LoopsFromZero(TellingPass):
     """Lets loops of `evaluate` that begin at 1 begin at 0."""
 
     name = "loops-from-zero"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         loops = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is scf.ForOp]

@@ -30,7 +30,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 MOST_ELEMENTS = 8
 
@@ -39,7 +39,7 @@ class OverwrittenMemory(TellingPass):
     """Gives iterations of loops of `evaluate` the memory that they overwrite, and leaves out copies."""
 
     name = "overwritten-memory"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         function = evaluate_of(module, self.name)

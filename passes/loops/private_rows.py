@@ -36,14 +36,14 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 class PrivateRows(TellingPass):
     """Lets iterations take memory for themselves instead of a part of what all share."""
 
     name = "private-rows"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         return run_on(evaluate_of(module, self.name), bound_ints(module))

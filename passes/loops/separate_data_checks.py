@@ -17,14 +17,14 @@ from ulam.dialects.walk import ops_of
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 class SeparateDataChecks(TellingPass):
     """Gives checks of data within loops and branches of `evaluate` loops and branches of their own."""
 
     name = "separate-data-checks"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         return separate_data_checks(evaluate_of(module, self.name))

@@ -22,14 +22,14 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 class ShareArms(TellingPass):
     """Takes what both arms of a branch in a loop of `evaluate` compute out of the branch."""
 
     name = "share-arms"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         return share_arms(evaluate_of(module, self.name))

@@ -22,7 +22,7 @@ from ulam.library.records import record
 from ulam.passes.loops.exponentials import Groups, SharedExponentials, distance, shares
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 @record(frozen=True)
@@ -30,7 +30,7 @@ class ShareExponentials(ModulePass):
     """Computes one exponential and one logarithm for all functions of `evaluate` that are made of the same."""
 
     name = "share-exponentials"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         run_on(evaluate_of(op, self.name))

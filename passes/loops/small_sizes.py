@@ -35,7 +35,7 @@ from ulam.passes.loops.unroll_small import unroll
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 SIZES = (2, 3)
 _MOST_OPS = 200
@@ -46,7 +46,7 @@ class SmallSizes(TellingPass):
     """Gives the heaviest nest over rows of `evaluate` versions for few components."""
 
     name = "small-sizes"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         block = evaluate_of(module, self.name).body.block

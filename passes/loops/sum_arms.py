@@ -23,7 +23,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _REASSOCIATE = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
@@ -32,7 +32,7 @@ class SumArms(TellingPass):
     """Takes sums that loops of `evaluate` carry out of branches."""
 
     name = "sum-arms"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         return run_on(evaluate_of(module, self.name))

@@ -24,14 +24,14 @@ from ulam.passes.loops.tables import is_costly_within
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 class SumDataTerms(TellingPass):
     """Adds up terms of data in loops of `evaluate` ahead of the loops. The order of sums is another one then."""
 
     name = "sum-data-terms"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         return sum_data_terms(evaluate_of(module, self.name))

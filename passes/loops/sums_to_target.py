@@ -25,7 +25,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _ROUNDS = 4
 """How often branches and loops are looked at anew: each may show more of the other."""
@@ -36,7 +36,7 @@ class SumsToTarget(TellingPass):
     """Adds to the target what loops and branches of `evaluate` compute for it alone."""
 
     name = "sums-to-target"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         return run_on(evaluate_of(module, self.name))

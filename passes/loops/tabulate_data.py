@@ -20,7 +20,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.tables import IterationTable, Loops, is_costly_within, may_leave, table_ahead
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 @record(frozen=True)
@@ -31,7 +31,7 @@ class TabulateData(TellingPass):
     """
 
     name = "tabulate-data"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     divisions: bool = False
 

@@ -36,7 +36,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 
 @record(frozen=True)
@@ -46,7 +46,7 @@ class TabulateInvariants(TellingPass):
     """
 
     name = "tabulate-invariants"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     branches: bool = False
 

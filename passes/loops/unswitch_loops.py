@@ -25,7 +25,7 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.running import TellingPass
-from ulam.passes.settled import ENTRIES
+from ulam.passes.settled import EVALUATE
 
 _MOST_VERSIONS = 4
 _MOST_OPS = 400
@@ -38,7 +38,7 @@ class UnswitchLoops(TellingPass):
     """Takes branches that are the same for all iterations out of the innermost loops of `evaluate`."""
 
     name = "unswitch-loops"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
         return run_on(evaluate_of(module, self.name))

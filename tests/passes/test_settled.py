@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
@@ -12,10 +13,12 @@ from ulam.passes.loops.cse import Cse
 from ulam.passes.loops.dce import Dce
 from ulam.passes.loops.fold import Fold
 from ulam.passes.loops.licm import Licm
-from ulam.passes.lowering_pipeline import lower
+from ulam.passes.loops.unit_modules import set_slots
+from ulam.passes.lowering_pipeline import begin_unit, lower
+from ulam.passes.nested import run_nested
 from ulam.passes.pipelines import pass_class
-from ulam.passes.running import PassObserver, observed_by
-from ulam.passes.settled import ENTRIES
+from ulam.passes.running import PassObserver, observed_by, remembering
+from ulam.passes.settled import ENTRIES, EVALUATE
 from ulam.passes.units import UNITS
 from ulam.runtime.compiler import Compiler
 
@@ -54,9 +57,10 @@ class ChangedFunctions(PassObserver):
 
     def after(self, name: str, module: ModuleOp) -> None:
         before, after = self._before.pop(), self._texts(module)
-        if before and getattr(pass_class(name), "changes_only", None) == ENTRIES:
+        named = getattr(pass_class(name), "changes_only", None)
+        if before and named in (ENTRIES, EVALUATE):
             self.seen.add(name)
-            changed = {function for function in before if before[function] != after.get(function)} - ENTRIES
+            changed = {function for function in before if before[function] != after.get(function)} - named
             self.found |= {name: changed} if changed else {}
 
     @staticmethod
@@ -94,3 +98,23 @@ def test_what_has_not_changed_is_not_looked_at_again(unit: str, monkeypatch: pyt
     if unit == "gradient_propto":
         assert counts[0]["user"] < 0.7 * counts[1]["user"], counts
         assert counts[0]["evaluate"] <= counts[1]["evaluate"]
+
+
+def test_passes_on_evaluations_leave_what_is_known_of_bind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does `hoist-data` where nothing more moves."""
+    looked_at: list[str] = []
+    original = Cse.changes_function
+
+    def noted(entry: Cse, function: func.FuncOp) -> bool:
+        looked_at.append(function.sym_name.data)
+        return original(entry, function)
+
+    monkeypatch.setattr(Cse, "changes_function", noted)
+    unit = begin_unit(Compiler(PROGRAM).program, UNITS["gradient_propto"], 3)
+    set_slots(unit.module, unit.n_slots)
+    with remembering():
+        run_nested(Context(), unit.module, "simplify,hoist-data,cse,cse")
+        looked_at.clear()
+        run_nested(Context(), unit.module, "hoist-data,defer-checks,sums-to-target,cse")
+    assert "evaluate" in looked_at
+    assert "bind" not in looked_at
