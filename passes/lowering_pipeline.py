@@ -44,17 +44,12 @@ that one runs.
 """
 SMALL_SIZES = 'if-changed{passes="small-sizes" then="fold,forward-stores{function=evaluate},cse,licm,dce"}'
 """Gives the heaviest nest versions without inner loops, before it gets its derivatives."""
-ROW_LAYOUTS = ('if-changed{passes="unique-rows" then="cse,dce"}',)
-"""The same behind reverse mode: loops over rows have their derivatives then."""
 
 
 _SCALARS = "unroll-small{function=evaluate},fold"
 _BEFORE_DATA = (
-    'if-changed{passes="lazy-comparisons" then="simplify"}',
-    'if-changed{passes="loops-from-zero" then="fold,cse,dce"}',
-    'if-changed{passes="invariant-sizes" then="fold,cse,licm,dce"}',
-    'if-changed{passes="overwritten-memory" then="cse,dce"}',
-    'if-changed{passes="loops-from-guards,carry-elements" then="cse,dce"}',
+    'if-changed{passes="lazy-comparisons,loops-from-zero,invariant-sizes" then="simplify"}',
+    'if-changed{passes="overwritten-memory,loops-from-guards,carry-elements" then="cse,dce"}',
     "share-kernels",
     f'if-changed{{passes="inline-kernels" then="{_SCALARS},{_SCALARS},forward-stores{{function=evaluate}},cse,dce"}}',
     "logs-of-transforms",
@@ -96,7 +91,7 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         'if-changed{passes="scaled-log-sums{function=evaluate}" then="fold,cse,dce,licm,dce"}',
         f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}',
         # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
-        *("logs-of-transforms", "dce"),
+        'if-changed{passes="logs-of-transforms" then="dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS) if layouts else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
         'if-changed{passes="products-ahead" then="cse,licm,dce"}',
@@ -133,12 +128,11 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes.append("count-profile-entries")
     if unit.gradient:
         passes += ["cse", f"fuse-loops{reassociate}"]
-    if layouts and is_loose and unit.gradient and not unit.hessian:
-        passes.append('if-changed{passes="sort-rows" then="dce"}')
     if is_loose and not unit.hessian:
-        passes.append('if-changed{passes="sum-arms" then="cse"}')
-        passes += (*ROW_LAYOUTS, CHOSEN_NESTS) if layouts else ()
-        passes.append('if-changed{passes="unswitch-loops" then="fold,cse,dce"}')
+        # Loops over rows have their derivatives now. None of these needs another one's leavings taken away.
+        rows = ("sort-rows",) * (layouts and unit.gradient)
+        rows += ("sum-arms", *(("unique-rows", "choose-nests") if layouts else ()), "unswitch-loops")
+        passes.append(f'if-changed{{passes="{",".join(rows)}" then="fold,cse,dce"}}')
         passes += ["strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:

@@ -24,11 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant, predicate_of
@@ -41,22 +39,24 @@ from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard, replace_uses
-from ulam.passes.settled import ENTRIES
+from ulam.passes.running import TellingPass
+from ulam.passes.settled import EVALUATE
 
 
 @record(frozen=True)
-class LogsOfTransforms(ModulePass):
+class LogsOfTransforms(TellingPass):
     """Writes logarithms of exponentials and of probabilities without a logarithm of their values."""
 
     name = "logs-of-transforms"
-    changes_only = ENTRIES
+    changes_only = EVALUATE
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_on(evaluate_of(op, self.name))
+    def changes(self, module: ModuleOp) -> bool:
+        return run_on(evaluate_of(module, self.name))
 
 
-def run_on(function: func.FuncOp) -> None:
-    """Rewrites a function, operands before their users, and what stands in branches before these."""
+def run_on(function: func.FuncOp) -> bool:
+    """Rewrites a function, operands before their users, and what stands in branches before these; whether any."""
+    changed = False
     ops = list(ops_within(function))
     branches = [op for op in ops if type(op) is scf.IfOp]
     for op in (*(op for op in ops if type(op) is not scf.IfOp), *reversed(branches)):
@@ -66,6 +66,8 @@ def run_on(function: func.FuncOp) -> None:
         if (new := rule(op)) is not None:
             replace_uses(op.results[0], new)
             discard(op)
+            changed = True
+    return changed
 
 
 _INVERSES = ("inv_logit", "inv_logit_of_bounds")

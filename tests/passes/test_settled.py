@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from xdsl.context import Context
@@ -118,3 +119,17 @@ def test_passes_on_evaluations_leave_what_is_known_of_bind(monkeypatch: pytest.M
         run_nested(Context(), unit.module, "hoist-data,defer-checks,sums-to-target,cse")
     assert "evaluate" in looked_at
     assert "bind" not in looked_at
+
+
+def test_clean_ups_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes that do not need each other's leavings taken away are cleaned up behind together: 19 times, not 22."""
+    looked_at = Counter[str]()
+    for cls in (Cse, Dce):
+
+        def noted(entry: Cse | Dce, function: func.FuncOp, original: Callable[..., bool] = cls.changes_function) -> bool:
+            looked_at[function.sym_name.data] += 1
+            return original(entry, function)
+
+        monkeypatch.setattr(cls, "changes_function", noted)
+    Compiler(PROGRAM).llvm_text("gradient_propto")
+    assert looked_at["evaluate"] <= 20
