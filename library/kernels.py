@@ -258,11 +258,11 @@ _DESIGNS: dict[str, Kernel] = {
 }
 
 # Rows of which quadratic forms are added up, when data are bound (passes/loops/row_forms.py), likewise.
-FORMS_STATE = 12
-FORMS_SIZES = 6
+FORMS_STATE = 18
+FORMS_SIZES = 8
 _FORMS: dict[str, Kernel] = {
-    "forms_begin": Kernel(f"kept:i64[{FORMS_STATE}] columns:i64 rows:i64"),
-    "forms_row": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:f64[n] n:i64"),
+    "forms_begin": Kernel(f"kept:i64[{FORMS_STATE}] columns:i64 rows:i64 own:i64"),
+    "forms_row": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:f64[n] n:i64 value:i64"),
     "forms_turn": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}]"),
     "forms_sizes": Kernel(f"in:i64[{FORMS_STATE}] out:i64[{FORMS_SIZES}]"),
     # the factor of a symmetric positive definite matrix and 1; NaN and 0 if it is none

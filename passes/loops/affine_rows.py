@@ -136,22 +136,29 @@ class Nest:
             return None
         if self._is_bound(op.buffer):
             return self._with_offsets(found, op.buffer)
-        if _is_viewed_inside(op.buffer, self.outer):
-            return None
-        if found.variables.isdisjoint(self.rows):
-            return _Facts(found.variables, True)
-        key = self._key(op.index)
+        found = self._with_offsets(found, op.buffer)
+        if found is None or found.variables.isdisjoint(self.rows):
+            return None if found is None else _Facts(found.variables, True)
+        places = [place for place in (op.index, *self._offsets(op.buffer)) if not self.is_shared(place)]
+        key = self._key(places[0]) if len(places) == 1 else None
         return None if key is None else _Facts(found.variables, True, frozenset((key,)))
 
     def _with_offsets(self, facts: _Facts, buffer: SSAValue) -> _Facts | None:
         """With what the offsets of views in the nest are computed from, as of a segment of data that each row has."""
-        while isinstance(owner := buffer.owner, rt.ViewOp) and is_inside(buffer, self.outer):
-            offset = self.facts(owner.offset)
+        for place in self._offsets(buffer):
+            offset = self.facts(place)
             if offset is None or offset.varied:
                 return None
             facts = _Facts(facts.variables | offset.variables, facts.varied, facts.keys | offset.keys)
-            buffer = owner.buffer
         return facts
+
+    def _offsets(self, buffer: SSAValue) -> list[SSAValue]:
+        """The offsets of views in the nest."""
+        found: list[SSAValue] = []
+        while isinstance(owner := buffer.owner, rt.ViewOp) and is_inside(buffer, self.outer):
+            found.append(owner.offset)
+            buffer = owner.buffer
+        return found
 
     def _is_bound(self, buffer: SSAValue) -> bool:
         return root(buffer) is BOUND or isinstance(viewed(buffer).owner, rt.ConstantsOp)
@@ -325,10 +332,6 @@ class Nest:
         for loop in reversed(around[:-1]):
             terms = [replace(term, loops=(loop, *term.loops)) for term in terms]
         return [replace(term, moved=(*term.moved, moved)) for term in terms]
-
-
-def _is_viewed_inside(buffer: SSAValue, outer: scf.ForOp) -> bool:
-    return isinstance(buffer.owner, rt.ViewOp) and is_inside(buffer, outer)
 
 
 @record(frozen=True)

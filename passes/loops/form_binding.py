@@ -35,7 +35,8 @@ _Column = tuple[tuple[SSAValue, ...], tuple[SSAValue, ...]]
 @record
 class ReducedForms:
     """What `bind` leaves: how many rows there were and are, 0 if these are not used; columns; the table, and where the
-    means are in it.
+    means are in it. Where coefficients belong to groups: how many rows each has, ahead of the others; the least key,
+    and how many keys there are.
     """
 
     count: SSAValue
@@ -43,6 +44,9 @@ class ReducedForms:
     columns: SSAValue
     table: SSAValue
     means: SSAValue
+    own: SSAValue
+    low: SSAValue
+    span: SSAValue
 
 
 def inner_loops(value: SSAValue, outer: scf.ForOp) -> list[scf.ForOp]:
@@ -59,6 +63,19 @@ def inner_loops(value: SSAValue, outer: scf.ForOp) -> list[scf.ForOp]:
     return found[::-1]
 
 
+def are_alike(one: SSAValue, other: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether two values are computed alike: by the same functions of the same values of outside, or of the row."""
+    if one is other:
+        return True
+    if not (is_inside(one, loop) and is_inside(other, loop)):
+        return False
+    a, b = one.owner, other.owner
+    if isinstance(a, Block) or isinstance(b, Block) or type(a) is not type(b) or a.properties != b.properties:
+        return False
+    pairs = zip(a.operands, b.operands, strict=False)
+    return not a.regions and len(a.operands) == len(b.operands) and all(are_alike(x, y, loop) for x, y in pairs)
+
+
 @record
 class FormBinding:
     """The columns of the data that rows are made of. Raises Unfit if these cannot be computed ahead."""
@@ -67,13 +84,19 @@ class FormBinding:
     top: Block
     slices: DataSlices
     columns: dict[_Column, Loops] = field(default_factory=dict[_Column, Loops])
-    """Each with the loops in each iteration of which there is another one."""
+    """Each with the loops in each iteration of which there is another one; those of coefficients of groups first."""
+    keys: list[SSAValue] = field(default_factory=list[SSAValue])
+    """What chooses the group of a row: values that are computed alike."""
 
     def __post_init__(self) -> None:
+        own: set[_Column] = set()
         for value, terms in self.found.linear.items():
             for term in terms:
                 if term.moved:
                     raise Unfit("what it reads is filled by the number of the row")
+                if term.key is not None:
+                    self._add_key(term.key)
+                    own.add((term.data, term.divisors))
                 if self.is_of_rows(term):
                     loops = self.loops_of((*term.data, *term.divisors), value, term)
                     if not all(self.slices.is_data(bound) for loop in loops for bound in (loop.lb, loop.ub)):
@@ -81,11 +104,29 @@ class FormBinding:
                     self.columns[term.data, term.divisors] = loops
         if not self.columns:
             raise Unfit("its rows have no data")
+        for checked in self.found.checked.values():
+            for term in checked:
+                if term.key is not None:
+                    self._add_key(term.key)
+        self.columns = dict(sorted(self.columns.items(), key=lambda item: item[0] not in own))
+        self._own = [column for column in self.columns if column in own]
+
+    def _add_key(self, key: SSAValue) -> None:
+        """Notes a value that chooses the group of a row."""
+        if key in self.keys:
+            return
+        facts = self.found.nest.facts(key)
+        if facts is None or not facts.variables <= {self.found.loop.body.block.args[0]}:
+            raise Unfit("a row has coefficients of several groups")
+        if self.keys and not are_alike(key, self.keys[0], self.found.loop):
+            raise Unfit("rows have coefficients of several groups")
+        self.keys.append(key)
 
     def summary(self) -> str:
         """How many columns there are, for remarks."""
         looped = sum(bool(loops) for loops in self.columns.values())
-        return f"{len(self.columns) - looped} columns, and {looped} of loops"
+        groups = f", {len(self._own)} of them by group" if self.keys else ""
+        return f"{len(self.columns) - looped} columns, and {looped} of loops{groups}"
 
     def is_of_rows(self, term: LinearTerm) -> bool:
         """Whether the data of a term are other ones in each row."""
@@ -117,7 +158,7 @@ class FormBinding:
         copier = Copier(lambda value: block_of(value) is self.top)
         self._trips: dict[_Column, list[SSAValue]] = {}
         self._starts: dict[_Column, SSAValue] = {}
-        count = write.whole(1)
+        own, count = write.whole(0), write.whole(1)
         for column, loops in self.columns.items():
             self._starts[column] = count
             self._trips[column] = [trips(inner, copier, write) for inner in loops]
@@ -125,12 +166,15 @@ class FormBinding:
             for trip in self._trips[column]:
                 size = write.put(integer(arith.MuliOp, size, trip))
             count = write.put(integer(arith.AddiOp, count, size))
+            own = count if column in self._own else own
+        if self.keys and not self._own:
+            own = write.whole(1)  # the number 1
         known = write.put(rt.AllocOp(write.whole(1), _INTEGERS, zero=True))
         arm, env = self._arm(copier, write)
         arm.before(rt.StoreOp(trips(loop, copier, arm, env), known, arm.whole(0)))
         rows = write.put(rt.LoadOp(known, write.whole(0)))
         state = write.put(rt.AllocOp(write.whole(FORMS_STATE), _INTEGERS))
-        write.before(rt.KernelOp("forms_begin", (state, count, rows)))
+        write.before(rt.KernelOp("forms_begin", (state, count, rows, own)))
         row = write.put(rt.AllocOp(count, _REALS, zero=True))
         write.before(rt.StoreOp(write.number(1.0), row, write.whole(0)))
         n, turn = new_loop(write, write.whole(0), write.put(rt.LoadOp(state, write.whole(0))))
@@ -139,19 +183,21 @@ class FormBinding:
         env, inside = copier.loop(loop, env, inside)
         for column in self.columns:
             self._write_column(column, copier, env, inside, row)
-        inside.before(rt.KernelOp("forms_row", (state, state, row, count)))
+        key = copier.value(self.keys[0], env, inside) if self.keys else inside.whole(0)
+        inside.before(rt.KernelOp("forms_row", (state, state, row, count, key)))
         again.before(rt.KernelOp("forms_turn", (state, state)))
         sizes = write.put(rt.AllocOp(write.whole(FORMS_SIZES), _INTEGERS))
         write.before(rt.KernelOp("forms_sizes", (state, sizes)))
-        outcome, left, size, *figures = (write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(FORMS_SIZES))
+        found = [write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(FORMS_SIZES)]
+        (outcome, left, size), figures, (low, span) = found[:3], found[3:-2], found[-2:]
         slot = take_slots(module_of(loop), 1 + len(_FIGURES))
         layout = rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=loop.location)
         claim(layout, loop)
         write.before(layout)
         table = write.put(rt.AllocOp(size, _REALS))
         write.before(rt.KernelOp("forms_table", (state, table, size)))
-        means = write.put(integer(arith.MuliOp, count, count))
-        return ReducedForms(rows, left, count, table, means)
+        means = write.put(integer(arith.MuliOp, left, count))
+        return ReducedForms(rows, left, count, table, means, own, low, span)
 
     def _arm(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The branches around the loop; a writer inside, and what is known there."""

@@ -37,7 +37,7 @@ from ulam.passes.loops.form_binding import FormBinding, ReducedForms, inner_loop
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_binding import row_coefficient
 from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES, ops_between
-from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, Loops, carry, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_elements import compute_elements, compute_first_row, writer_of
 from ulam.passes.loops.row_forms import RowForms, Unfit, row_forms
@@ -190,8 +190,15 @@ class _Evaluation:
     def _conditions(self, write: OpWriter) -> list[SSAValue]:
         copier = self._copier()
         total = write.number(0.0)
-        for leaf, loops in self._leaves():
-            total = _over(loops, copier, {}, write, total, _Squares(leaf, copier).add)
+        for leaf, loops, is_of_group in self._leaves():
+            env: Environment = {}
+            start, inside = total, write
+            if is_of_group:
+                variable, inside = new_loop(write, write.whole(0), self.reduced.span, [total])
+                key = inside.put(integer(arith.AddiOp, self.reduced.low, variable))
+                env, start = dict.fromkeys(self.bound.keys, key), inside.anchor.operands[0]
+            total = _over(loops, copier, env, inside, start, _Squares(leaf, copier).add)
+            total = carry(inside, total) if is_of_group else total
         found = [write.compare("olt", total, LARGEST_SQUARES)]
         for divisor in dict.fromkeys(self.found.divisors):
             facts = self.found.nest.facts(divisor)
@@ -202,16 +209,18 @@ class _Evaluation:
                 found.append(_has_diagonal(matrix, size, write))
         return found
 
-    def _leaves(self) -> list[tuple[tuple[SSAValue, ...], tuple[scf.ForOp, ...]]]:
-        """All coefficients, with the loops that they are other ones in each iteration of."""
-        found: dict[tuple[SSAValue, ...], tuple[scf.ForOp, ...]] = {}
-        for value, terms in self.found.linear.items():
+    def _leaves(self) -> list[tuple[Leaf, Loops, bool]]:
+        """All coefficients, with the loops that they are other ones in each iteration of, and whether groups have
+        them.
+        """
+        found: dict[Leaf, tuple[Loops, bool]] = {}
+        for value, terms in [*self.found.linear.items(), *self.found.checked.items()]:
             for term in terms:
                 if term.leaf:
-                    found[term.leaf] = self.bound.loops_of(term.leaf, value, term)
+                    found[term.leaf] = self.bound.loops_of(term.leaf, value, term), term.key is not None
         for value in self.found.moderate:
-            found[value,] = self.bound.loops_of((value,), value, LinearTerm())
-        return list(found.items())
+            found[value,] = self.bound.loops_of((value,), value, LinearTerm()), False
+        return [(leaf, loops, is_of_group) for leaf, (loops, is_of_group) in found.items()]
 
     def _copier(self) -> Copier:
         return Copier(lambda value: not is_inside(value, self.found.loop))
@@ -228,10 +237,13 @@ class _Evaluation:
         assert begin is not None
         ahead = OpWriter(begin)
         row = new.body.block.args[0]
-        self._is_first = ahead.compare_integers("eq", row, ahead.whole(0))
         self._row_start = ahead.put(integer(arith.MuliOp, row, self.reduced.columns))
-        self._first = write.put(rt.LoadOp(self.reduced.table, write.whole(0)))
-        self._count = write.put(arith.SIToFPOp.create(operands=[self.reduced.count], result_types=[f64]))
+        if self.bound.keys:
+            self._set_group(row, ahead)
+        else:
+            self._is_first = ahead.compare_integers("eq", row, ahead.whole(0))
+            self._first = write.put(rt.LoadOp(self.reduced.table, write.whole(0)))
+            self._count = write.put(arith.SIToFPOp.create(operands=[self.reduced.count], result_types=[f64]))
         for op in self.found.fixed:
             same_ops[op].detach()
             write.before(same_ops[op])
@@ -243,6 +255,21 @@ class _Evaluation:
             copied = self._copied[value]
             replace_uses(copied, self._linear(value, OpWriter.behind(copied)))
         return new
+
+    def _set_group(self, row: SSAValue, write: OpWriter) -> None:
+        """Finds the group of a row, of those that are not of all: each has the number 1 in its first one."""
+        reduced = self.reduced
+        self._first = write.put(rt.LoadOp(reduced.table, self._row_start))
+        self._count = write.real(arith.MulfOp, self._first, self._first)
+        self._is_first = write.compare("une", self._first, 0.0)
+        of_groups = write.put(integer(arith.MuliOp, reduced.own, reduced.span))
+        is_of_group = write.compare_integers("slt", row, of_groups)
+        group = write.put(arith.DivSIOp.create(operands=[row, reduced.own], result_types=[i64]))
+        group = write.put(
+            arith.SelectOp.create(operands=[is_of_group, group, write.whole(0)], result_types=[i64])
+        )
+        key = write.put(integer(arith.AddiOp, reduced.low, group))
+        self._copied.update(dict.fromkeys(self.bound.keys, key))
 
     def _needed(self) -> list[SSAValue]:
         """The values of first degree that something else is computed of than such values."""
@@ -262,7 +289,7 @@ class _Evaluation:
 
     def _linear(self, value: SSAValue, write: OpWriter) -> SSAValue:
         """A value of first degree of a reduced row."""
-        env = {argument: self._copied[argument] for argument in self._variables(value)}
+        env = {known: self._copied[known] for known in (*self._variables(value), *self.bound.keys)}
         centre, rest = None, None
         for term in self.found.linear[value]:
             centre = self._add(centre, value, term, env, write, is_centre=True)

@@ -74,6 +74,8 @@ class RowForms:
     """Ops right in the loop that do the same in all rows, and nothing but computing."""
     matrices: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Triangles of equations, with their sizes: those on the diagonal are divisors, too."""
+    checked: dict[SSAValue, Terms] = field(default_factory=dict[SSAValue, Terms])
+    """Coefficients of groups that checks alone ask for."""
 
 
 def row_forms(loop: scf.ForOp, nest: Nest) -> RowForms:
@@ -194,10 +196,20 @@ class _Analysis:
             return self.is_moderate(op.operand)
         alloc = viewed(op.buffer).owner if isinstance(op, rt.LoadOp) else None
         if not isinstance(alloc, rt.AllocOp) or not is_inside(alloc.res, self.found.loop):
-            return False
+            return self._is_of_group(value)
         writers = [user for user in users(alloc) if not isinstance(user, rt.LoadOp) and not _fills_constant(user)]
         stored = [op.operands[_stored_position(op)] for op in writers if isinstance(op, _STORES)]
         return len(stored) == len(writers) and all(map(self.is_moderate, stored))
+
+    def _is_of_group(self, value: SSAValue) -> bool:
+        """Whether a value is a coefficient of the row's group, which is one that evaluations look at."""
+        terms = self.found.nest.terms(value)
+        if terms is None or len(terms) != 1 or terms[0].key is None or terms[0].data or terms[0].divisors:
+            return False
+        if terms[0].is_of_one_row(self.found.nest.rows) or terms[0].moved or terms[0].loops:
+            return False
+        self.found.checked[value] = terms
+        return True
 
     # ------------------------------------------------------------ what is the same in all rows
 
@@ -273,8 +285,9 @@ class _Analysis:
         if isinstance(value, BlockArgument):
             return self._of_carried(value)
         if (terms := self.found.nest.terms(value)) is not None:
-            if (keyed := next((term for term in terms if term.key is not None), None)) is not None:
-                raise Unfit("rows have coefficients of their own, or of their group", self._filled_ahead(keyed))
+            rows = self.found.nest.rows
+            if (own := next((term for term in terms if term.is_of_one_row(rows)), None)) is not None:
+                raise Unfit("rows have coefficients of their own", self._filled_ahead(own))
             if self.found.nest.fills:
                 raise Unfit("loops ahead compute what it reads")
             self.found.linear[value] = terms

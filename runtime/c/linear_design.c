@@ -152,23 +152,10 @@ static void leave_rest(design *d) {
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
 }
 
-/* Givens rotations of row i of the block into those of its group, for the group's own columns. As in reflect_block, what
- * is added to a row of the group is as small as the row of the block, and what these sums round away is kept. */
+/* Rotates row i of the block into those of its group, for the group's own columns. */
 static void rotate(design *d, int64_t i) {
-  int64_t n = d->columns;
-  double *row = d->block + i;
-  for (int64_t p = 0; p < d->own; ++p) {
-    int64_t first = ((d->keys[i] - d->low) * d->own + p) * n;
-    double *kept = d->groups + first, *rounded = d->groups_rounded + first, x = row[p * BLOCK];
-    if (x == 0) continue;
-    double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm, more = x * x / (kept[p] + norm);
-    for (int64_t q = p + 1; q < n; ++q) {
-      double a = kept[q], b = row[q * BLOCK];
-      increase(kept + q, rounded + q, s * b - more / norm * a);
-      row[q * BLOCK] = c * b - s * a;
-    }
-    increase(kept + p, rounded + p, more);
-  }
+  int64_t first = (d->keys[i] - d->low) * d->own * d->columns;
+  rotate_row(d->own, d->columns, d->block + i, d->groups + first, d->groups_rounded + first);
 }
 
 /* The same in twice the digits. */

@@ -66,6 +66,22 @@ static inline void reflect_block(int64_t n, double *block, double *triangle, dou
   }
 }
 
+/* Givens rotations of a row of a block, of n columns, into `own` rows, for the first columns. As in reflect_block, what is
+ * added to these rows is as small as the row of the block, and what these sums round away is kept. */
+static inline void rotate_row(int64_t own, int64_t n, double *row, double *all_kept, double *all_rounded) {
+  for (int64_t p = 0; p < own; ++p) {
+    double *kept = all_kept + p * n, *rounded = all_rounded + p * n, x = row[p * BLOCK];
+    if (x == 0) continue;
+    double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm, more = x * x / (kept[p] + norm);
+    for (int64_t q = p + 1; q < n; ++q) {
+      double a = kept[q], b = row[q * BLOCK];
+      increase(kept + q, rounded + q, s * b - more / norm * a);
+      row[q * BLOCK] = c * b - s * a;
+    }
+    increase(kept + p, rounded + p, more);
+  }
+}
+
 /* The scalar product of columns of twice the digits, each with its second numbers behind. */
 TWOFOLD_CLONES static twofold along_twofold(const double *restrict a, const double *restrict b, const double *restrict a_low,
                                             const double *restrict b_low) {

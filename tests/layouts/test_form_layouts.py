@@ -56,6 +56,15 @@ FORMS = {
         "y ~ multi_normal(q, quad_form_diag(multiply_lower_tri_self_transpose(L), s)); }",
         2,
     ),
+    # Coefficients of groups, beside those of all, with data of the row, in loops, of a matrix and of vectors.
+    "groups": (
+        "transformed parameters { array[2] vector[K] m; for (j in 1 : 2) m[j] = mu + F[, j] * a; } "
+        "model { y ~ multi_normal_cholesky(m[g], diag_pre_multiply(s, L)); "
+        "for (i in 1 : n) y[i] ~ multi_normal_cholesky(F[, g[i]] + B * X[i]', L); "
+        "for (i in 1 : n) y[i] ~ multi_normal_cholesky(mu + F[, g[i]] * w[i] + B[, 1] * w[i], L); "
+        "for (i in 2 : n) y[i] ~ multi_normal_cholesky(m[g[i - 1]] + m[g[i - 1]] .* X[i - 1, 1], L); }",
+        4,
+    ),
     "two outcomes": (
         "model { matrix[2, 2] S = [[s[1] ^ 2, rho * s[1] * s[2]], [rho * s[1] * s[2], s[2] ^ 2]]; "
         "for (i in 1 : n) { vector[2] m = [mu[1] + X[i] * B[1]', mu[2] + a * w[i]]'; z[i] ~ multi_normal(m, S); } }",
@@ -64,7 +73,8 @@ FORMS = {
 }  # fmt: skip
 KEPT = {
     "a covariance for each row": "model { for (i in 1 : n) y[i] ~ multi_normal_cholesky(mu, exp(w[i] * a) * L); }",
-    "a mean for each group": "model { for (i in 1 : n) y[i] ~ multi_normal_cholesky(mu + F[, g[i]], L); }",
+    "means of two groups": "model { for (i in 2 : n) y[i] ~ multi_normal_cholesky(F[, g[i]] + F[, g[i - 1]], L); }",
+    "a covariance for each group": "model { for (i in 1 : n) y[i] ~ multi_normal_cholesky(mu, exp(F[1, g[i]]) * L); }",
     "means that are not linear": "model { for (i in 1 : n) y[i] ~ multi_normal_cholesky(mu * exp(a * w[i]), L); }",
     "no normal density": "model { for (i in 1 : n) y[i] ~ multi_student_t_cholesky(7, mu, L); }",
     "rows of a product in another order": "model { matrix[n, K] m = X * B'; "
@@ -157,6 +167,32 @@ def test_data_that_are_not_finite_travel() -> None:
             finite = np.isfinite(first[1])
             size = max(1, np.abs(first[1][finite]).max())
             np.testing.assert_allclose(second[1][finite], first[1][finite], rtol=1e-10, atol=1e-10 * size)
+
+
+@pytest.mark.parametrize(
+    ("keys", "far", "is_reduced"),
+    [([3, 9], 1.0, True), ([1], 1.0, True), (range(1, 41), 1.0, False), ([2, 3], 300.0, True), ([2, 3], 1e7, False)],
+)
+def test_groups_of_any_keys_and_means(keys: list[int], far: float, is_reduced: bool) -> None:
+    """Keys between which some have no row, one key, few rows of each; means of groups that are far from each other."""
+    program = """
+    data { int n; int J; array[n] vector[2] y; vector[n] x; array[n] int<lower=1, upper=J> g; }
+    parameters { array[J] vector[2] a; vector[2] b; cholesky_factor_corr[2] L; }
+    model { for (i in 1 : n) y[i] ~ multi_normal_cholesky(a[g[i]] + a[g[i], 1] * x[i] + b * x[i], L); }
+    """
+    generator = np.random.default_rng(6)
+    n = 90
+    g = generator.choice(list(keys), size=n)
+    y = far * g[:, None] + generator.normal(size=(n, 2))
+    data = {"n": n, "J": 40, "y": y, "x": generator.normal(size=n), "g": g}
+    plain, reduced = (ulam.StanModel(program, data, opt_level=level) for level in (0, 3))
+    (choice,) = reduced.layout_choices()
+    assert choice.taken == is_reduced, choice.message
+    for scale in (0.1, 1.0):
+        point = generator.normal(size=plain.param_unc_num()) * scale
+        first, second = outcome(plain, point), outcome(reduced, point)
+        assert not isinstance(first, str) and not isinstance(second, str)
+        close(first, second)
 
 
 @pytest.mark.parametrize(("offset", "is_reduced"), [(0.0, True), (300.0, True), (1e8, False)])
