@@ -18,7 +18,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.linear_binding import branches_around, module_of, row_coefficient, trips, write_arm
 from ulam.passes.loops.linear_rows import Copier, Environment, Loops, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
-from ulam.passes.loops.row_forms import RowForms, Unfit
+from ulam.passes.loops.row_forms import RowForms, Unfit, are_alike
 from ulam.passes.loops.unit_modules import take_slots
 
 _REASONS = (
@@ -61,19 +61,6 @@ def inner_loops(value: SSAValue, outer: scf.ForOp) -> list[scf.ForOp]:
         found.append(current)
         current = current.parent_op()
     return found[::-1]
-
-
-def are_alike(one: SSAValue, other: SSAValue, loop: scf.ForOp) -> bool:
-    """Whether two values are computed alike: by the same functions of the same values of outside, or of the row."""
-    if one is other:
-        return True
-    if not (is_inside(one, loop) and is_inside(other, loop)):
-        return False
-    a, b = one.owner, other.owner
-    if isinstance(a, Block) or isinstance(b, Block) or type(a) is not type(b) or a.properties != b.properties:
-        return False
-    pairs = zip(a.operands, b.operands, strict=False)
-    return not a.regions and len(a.operands) == len(b.operands) and all(are_alike(x, y, loop) for x, y in pairs)
 
 
 @record

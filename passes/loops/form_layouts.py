@@ -27,7 +27,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in, is_inside
+from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.loops.absorbed_rows import take_rows_of
 from ulam.passes.loops.affine_rows import LinearTerm, Nest
 from ulam.passes.loops.bound_forms import bound_ints
@@ -40,11 +40,11 @@ from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES, ops_between
 from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, Loops, carry, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_elements import compute_elements, compute_first_row, writer_of
-from ulam.passes.loops.row_forms import RowForms, Unfit, row_forms
+from ulam.passes.loops.row_forms import RowForms, Unfit, are_all_alike, row_forms
 from ulam.passes.loops.sink_fills import sink_into
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import cloned, replace_uses
+from ulam.passes.rewriting import cloned, discard, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
@@ -216,7 +216,7 @@ class _Evaluation:
         found: dict[Leaf, tuple[Loops, bool]] = {}
         for value, terms in [*self.found.linear.items(), *self.found.checked.items()]:
             for term in terms:
-                if term.leaf:
+                if term.leaf and not any(are_all_alike(term.leaf, known, self.found.loop) for known in found):
                     found[term.leaf] = self.bound.loops_of(term.leaf, value, term), term.key is not None
         for value in self.found.moderate:
             found[value,] = self.bound.loops_of((value,), value, LinearTerm()), False
@@ -247,6 +247,9 @@ class _Evaluation:
         for op in self.found.fixed:
             same_ops[op].detach()
             write.before(same_ops[op])
+        for check in self.found.holding:
+            discard(same_ops[check])
+        terminator(new.body.block).operands = new.body.block.args[1:]  # flags, which stay 0
         new.detach()
         write.before(new)
         for op, position, lack in self.found.missing:

@@ -17,10 +17,10 @@ from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer, known_constant
+from ulam.dialects.scalar_ops import constant_integer, is_same_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.library.records import record
@@ -75,7 +75,9 @@ class RowForms:
     matrices: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Triangles of equations, with their sizes: those on the diagonal are divisors, too."""
     checked: dict[SSAValue, Terms] = field(default_factory=dict[SSAValue, Terms])
-    """Coefficients of groups that checks alone ask for."""
+    """What checks alone ask for, of the same data as others."""
+    holding: list[rt.CheckOp] = field(default_factory=list[rt.CheckOp])
+    """Checks of rows, which hold for all."""
 
 
 def row_forms(loop: scf.ForOp, nest: Nest) -> RowForms:
@@ -132,6 +134,7 @@ class _Analysis:
             if isinstance(op, rt.CheckOp) and not self.is_same(op.ok):
                 if not rt.HarmlessAttr.marks(op) or not flags.holds(op.ok):
                     raise Unfit("its rows check more than whether they are finite")
+                found.holding.append(op)
         found.fixed = self._fixed_ahead()
         return found
 
@@ -196,18 +199,23 @@ class _Analysis:
             return self.is_moderate(op.operand)
         alloc = viewed(op.buffer).owner if isinstance(op, rt.LoadOp) else None
         if not isinstance(alloc, rt.AllocOp) or not is_inside(alloc.res, self.found.loop):
-            return self._is_of_group(value)
+            return self._is_like_others(value)
         writers = [user for user in users(alloc) if not isinstance(user, rt.LoadOp) and not _fills_constant(user)]
         stored = [op.operands[_stored_position(op)] for op in writers if isinstance(op, _STORES)]
         return len(stored) == len(writers) and all(map(self.is_moderate, stored))
 
-    def _is_of_group(self, value: SSAValue) -> bool:
-        """Whether a value is a coefficient of the row's group, which is one that evaluations look at."""
-        terms = self.found.nest.terms(value)
-        if terms is None or len(terms) != 1 or terms[0].key is None or terms[0].data or terms[0].divisors:
+    def _is_like_others(self, value: SSAValue) -> bool:
+        """Whether a value is linear in coefficients, which evaluations look at, with data as others have them."""
+        terms, loop = self.found.nest.terms(value), self.found.loop
+        if terms is None or self.found.nest.fills:
             return False
-        if terms[0].is_of_one_row(self.found.nest.rows) or terms[0].moved or terms[0].loops:
-            return False
+        known = [(*term.data, *term.divisors) for found in self.found.linear.values() for term in found]
+        for term in terms:
+            numbers = (*term.data, *term.divisors)
+            if term.moved or term.is_of_one_row(self.found.nest.rows):
+                return False
+            if numbers and not any(are_all_alike(numbers, others, loop) for others in known):
+                return False
         self.found.checked[value] = terms
         return True
 
@@ -443,6 +451,31 @@ class _RowFlags(Flags):
         """Whether a value of a row is finite."""
         assert self.analysis is not None
         return self.analysis.is_moderate(value)
+
+
+def are_all_alike(some: tuple[SSAValue, ...], others: tuple[SSAValue, ...], loop: scf.ForOp) -> bool:
+    """Whether values are computed alike, one by one."""
+    return len(some) == len(others) and all(are_alike(a, b, loop) for a, b in zip(some, others, strict=True))
+
+
+def are_alike(one: SSAValue, other: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether two values are computed alike: by the same functions of values of outside, of the row, and of the numbers
+    of inner loops of the same range.
+    """
+    if one is other:
+        return True
+    if not (is_inside(one, loop) and is_inside(other, loop)):
+        return is_same_integer(one, other)
+    a, b = one.owner, other.owner
+    if isinstance(a, Block) and isinstance(b, Block):
+        first, second = a.parent_op(), b.parent_op()
+        if not isinstance(first, scf.ForOp) or not isinstance(second, scf.ForOp) or one is not a.args[0]:
+            return False
+        pairs = zip(first.operands[:3], second.operands[:3], strict=True)
+        return other is b.args[0] and all(are_alike(x, y, loop) for x, y in pairs)
+    if isinstance(a, Block) or isinstance(b, Block) or type(a) is not type(b) or a.properties != b.properties:
+        return False
+    return not a.regions and are_all_alike(tuple(a.operands), tuple(b.operands), loop)
 
 
 def _joined(degrees: list[int]) -> int:
