@@ -45,6 +45,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "lazy-comparisons": _any("loop:scf.if"),
     "carry-elements": (*_any("rt.alloc loop:rt.alloc"), *_any("loop:rt.store"), *_any("loop:rt.load")),
     "dead-stores": (*_any("rt.alloc loop:rt.alloc"), *_any("rt.store loop:rt.store")),
+    "additions-in-place": (*_any("rt.alloc loop:rt.alloc"), *_any("loop:rt.store"), *_any("loop:arith.addf fma")),
     "sink-fills": (*_any("scf.if"), *_any("rt.alloc"), *_any("loop:rt.load"), *_any("loop:rt.store rt.kernel")),
     "loops-from-guards": (*_any("scf.if loop:scf.if"), *_any("loop:ad.target_add")),
     "loops-from-zero": _any("loop:arith.subi"),

@@ -63,6 +63,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     return (
         'if-changed{passes="equal-sizes" then="cse"}',
         "sink-fills{function=evaluate}",
+        "additions-in-place{function=evaluate}",
         # Behind what takes unchanged numbers out of branches.
         f'if-changed{{passes="counted-sums" then="cse,dce,carried-data,fold,cse,dce,{ALL_DATA}"}}',
         # While factors are apart from what they solve.

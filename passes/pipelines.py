@@ -58,6 +58,7 @@ PASSES: dict[str, str] = {
     "lazy-comparisons": "ulam.passes.loops.lazy_comparisons:LazyComparisons",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
     "unswitch-loops": "ulam.passes.loops.unswitch_loops:UnswitchLoops",
+    "additions-in-place": "ulam.passes.loops.additions_in_place:AdditionsInPlace",
     "sink-fills": "ulam.passes.loops.sink_fills:SinkFills",
     "sink-bound": "ulam.passes.loops.sink_bound:SinkBound",
     "small-sizes": "ulam.passes.loops.small_sizes:SmallSizes",

@@ -118,7 +118,7 @@ def writer_of(memory: rt.AllocOp) -> Operation | None:
 
 
 def _stride(loads: list[Operation], memory: rt.AllocOp, forms: IndexForms) -> SSAValue:
-    """What the numbers of columns are multiplied by."""
+    """What the numbers of columns are multiplied by; of a vector, which is one column, its length."""
     found: set[int] | None = None
     for load in loads:
         if not isinstance(load, rt.LoadOp) or load.buffer is not memory.res:
@@ -128,7 +128,9 @@ def _stride(loads: list[Operation], memory: rt.AllocOp, forms: IndexForms) -> SS
             if monomial and monomial != (forms.variable,):
                 own = {factor for factor in monomial if not forms.is_variable(factor)}
                 found = own if found is None else found & own
-    if found is None or len(found) != 1:
+    if found is None:
+        return memory.count
+    if len(found) != 1:
         raise _NotKnown
     return forms.factors[next(iter(found))]
 
@@ -161,7 +163,7 @@ class _Elements:
         size = self.forms.of(memory.count)
         if size is None:
             raise _NotKnown
-        return _over(size, self.forms.number(self.stride))
+        return _over(size, self.forms.number(self.stride))  # 1 of a vector
 
     def written(self, form: Form, write: OpWriter) -> SSAValue:
         """A form as a value."""
@@ -260,8 +262,11 @@ class _Filler:
             ((number, loop),) = own.items()
             if form != {(number,): 1} or ends[number] != size:
                 raise _NotKnown
-            place = write.put(integer(arith.MuliOp, self.column, self.elements.stride))
-            self.env[loop.body.block.args[0]] = write.put(integer(arith.AddiOp, self.row, place))
+            place = self.row
+            if not is_same_integer(self.elements.stride, memory.count):  # else it is a vector
+                first = write.put(integer(arith.MuliOp, self.column, self.elements.stride))
+                place = write.put(integer(arith.AddiOp, place, first))
+            self.env[loop.body.block.args[0]] = place
         else:
             row = next((number for number in own if form.get((number,)) == 1), None)
             column = next((n for n in own if n != row and form == {(row,): 1, tuple(sorted((n, stride))): 1}), None)

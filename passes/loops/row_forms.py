@@ -327,10 +327,13 @@ class _Analysis:
         raise Unfit(_NO_FORM)
 
     def _filled_ahead(self, term: LinearTerm) -> rt.AllocOp | None:
-        """Memory of outside that the coefficient of a row is read of; None if it is computed of several."""
-        (load, *others) = (value.owner for value in term.leaf)
-        alloc = viewed(load.buffer).owner if isinstance(load, rt.LoadOp) and not others else None
-        return alloc if isinstance(alloc, rt.AllocOp) else None
+        """Memory of outside that the coefficient of a row is read of."""
+        for value in term.leaf:
+            load = value.owner
+            alloc = viewed(load.buffer).owner if isinstance(load, rt.LoadOp) and not self.is_same(value) else None
+            if isinstance(alloc, rt.AllocOp):
+                return alloc
+        return None
 
     def _of_carried(self, argument: BlockArgument) -> int:
         """The degree of a real that an inner loop carries."""

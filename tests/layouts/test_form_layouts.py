@@ -65,6 +65,11 @@ FORMS = {
         "for (i in 2 : n) y[i] ~ multi_normal_cholesky(m[g[i - 1]] + m[g[i - 1]] .* X[i - 1, 1], L); }",
         4,
     ),
+    "slopes of groups": (
+        "model { matrix[2, P] S = (F')[, 1 : P]; w ~ normal(rows_dot_product(S[g], X), s[1]); "
+        "for (i in 1 : n) w[i] ~ normal(a + dot_product(X[i], S[g[i]]), s[2]); }",
+        2,
+    ),
     "two outcomes": (
         "model { matrix[2, 2] S = [[s[1] ^ 2, rho * s[1] * s[2]], [rho * s[1] * s[2], s[2] ^ 2]]; "
         "for (i in 1 : n) { vector[2] m = [mu[1] + X[i] * B[1]', mu[2] + a * w[i]]'; z[i] ~ multi_normal(m, S); } }",
