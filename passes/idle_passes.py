@@ -64,6 +64,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "private-rows": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:rt.load")),
     "terms-at-stores": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:ad.target_add")),
     "elements-at-reads": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:ad.target_add")),
+    "elements-by-index": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:ad.target_add")),
     "carry-stores": (*_any("sqrt"), *_any("loop:rt.store")),
     "cancel-inverses": _any("sqrt"),
     "log-sums-to-products": (*_any("log log_sum_exp"), *_any("exp log_sum_exp")),

@@ -44,8 +44,8 @@ class ElementsAtReads(FilledMemoryPass):
             return False
         if not _is_over_rows(reading, load) or not _reads_once(reading, access, bound):
             return False
-        needed = _needed(store.value, filling.body.block)
-        if needed is None or not _stays(needed, filling, reading):
+        needed = ops_needed(store.value, filling.body.block)
+        if needed is None or not stay_until(needed, filling, reading):
             return False
         _write_at(load, access, needed, store, filling.body.block)
         discard(store)
@@ -89,7 +89,7 @@ def _reads_once(reading: scf.ForOp, access: MemoryAccess, bound: dict[int, SSAVa
     return conditions is not None and all(map(is_never_negative, conditions))
 
 
-def _needed(value: SSAValue, body: Block) -> list[Operation] | None:
+def ops_needed(value: SSAValue, body: Block) -> list[Operation] | None:
     """What computes an element in a loop, in order; None if that is more than values and loads."""
     found: set[Operation] = set()
     work = [value]
@@ -109,7 +109,7 @@ def _needed(value: SSAValue, body: Block) -> list[Operation] | None:
     return [op for op in body.ops if op in found] if len(found) <= _MOST else None
 
 
-def _stays(needed: list[Operation], filling: scf.ForOp, reading: scf.ForOp) -> bool:
+def stay_until(needed: list[Operation], filling: scf.ForOp, reading: scf.ForOp) -> bool:
     """Whether what is loaded is not written before a nest is through."""
     loaded = [root(op.buffer) for op in needed if isinstance(op, rt.LoadOp)]
     op: Operation | None = filling

@@ -228,7 +228,7 @@ class LoopOverRows:
         found: dict[tuple[object, ...], list[rt.LoadOp]] = {}
         places: dict[tuple[object, ...], _Place] = {}
         self._visit(self.loop.body.block, found, places)
-        if not found:
+        if not found and not self.computed:
             raise NoRows("its iterations read no data of their own")
         for key, loads in found.items():
             if not any(self._is_needed(load.res) for load in loads):
@@ -252,7 +252,10 @@ class LoopOverRows:
         for op in block.ops:
             numbered = [k for k, operand in enumerate(op.operands) if operand in self.numbers]
             if isinstance(op, rt.LoadOp) and numbered:
-                if self._depends_on_data(op):
+                if self._is_gathered(op):
+                    self.computed[op.res] = None
+                    continue
+                if self._depends_on_data(op) or self._is_place_of_data(op.res):
                     self.numbers.add(op.res)
                     continue
                 place = self._place(op)
@@ -281,6 +284,33 @@ class LoopOverRows:
     def _depends_on_data(self, load: rt.LoadOp) -> bool:
         """Whether a row reads data where other data and its number say."""
         return self._slices.is_data(load.res) and self._forms.of(load.index) is None
+
+    def _is_gathered(self, load: rt.LoadOp) -> bool:
+        """Whether a row reads data at a place that other data of it are for."""
+        if not self._slices.is_data(load.res) or load.res.type not in _COLUMN_TYPES or not self._is_made_once(load.res):
+            return False
+        work = [load.index]
+        while work:
+            op = work.pop().owner
+            if isinstance(op, Block):
+                return False
+            if isinstance(op, rt.LoadOp):
+                return self._is_place_of_data(op.res) and self._forms.of(op.index) is not None
+            work += [operand for operand in op.operands if operand in self.numbers]
+        return False
+
+    def _is_place_of_data(self, value: SSAValue) -> bool:
+        """Whether data of a row do nothing but to say where other data of it are: those are its columns, then."""
+        uses = [use.operation for use in value.uses]
+        if value.type == f64 or not uses:
+            return False
+        for op in uses:
+            is_data = all(map(self._slices.is_data, op.results))
+            if isinstance(op, rt.LoadOp) and is_data:
+                continue
+            if type(op) not in PURE or not is_data or not all(map(self._is_place_of_data, op.results)):
+                return False
+        return True
 
     def _compute(self, op: Operation, k: int) -> None:
         """Lets what an op uses of the number of a row be a column. Raises NoRows if it cannot be one."""
