@@ -128,14 +128,9 @@ static int has_group(ulam_context *ctx, design *d, int64_t key) {
 }
 
 /* y -= x b in all rows of a block, with what is rounded away added to `rest`. */
-ULAM_CLONES static void take_away(const double *restrict x, const double *restrict b, double *restrict y,
-                                  double *restrict rest) {
-  for (int i = 0; i < BLOCK; ++i) {
-    double product = -x[i] * b[i], low = __builtin_fma(-x[i], b[i], -product);
-    double sum = y[i] + product, kept = sum - y[i];
-    rest[i] += ((y[i] - (sum - kept)) + (product - kept)) + low;
-    y[i] = sum;
-  }
+TWOFOLD_CLONES static void take_away(const double *restrict x, const double *restrict b, double *restrict y,
+                                     double *restrict rest) {
+  for (int i = 0; i < BLOCK; ++i) increase_by_product(y + i, rest + i, -x[i], (twofold){b[i], 0});
 }
 
 /* What the solution leaves of y in a block. */

@@ -42,13 +42,6 @@ ULAM_CLONES static void subtract(double factor, const double *restrict a, double
   for (int i = 0; i < BLOCK; ++i) b[i] -= factor * a[i];
 }
 
-/* total + by, in two numbers. */
-static inline void increase(double *total, double *rounded, double by) {
-  double sum = *total + by, kept = sum - *total;
-  *rounded += (*total - (sum - kept)) + (by - kept);
-  *total = sum;
-}
-
 /* Householder reflections of [triangle; block], of n columns. Rows of the triangle then change their sign, so that what
  * a block adds to them is as small as its rows are: its rounding errors are, too, and those of the sums are kept. */
 static inline void reflect_block(int64_t n, double *block, double *triangle, double *all_rounded) {

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "dense.h"
+#include "twofold.h"
 
 static const double MUCH = 100, DEPENDENT = 1e-16;
 
@@ -29,14 +30,9 @@ ULAM_API void ulam_factor_if_positive(ulam_context *ctx, const double *A, int64_
 }
 
 /* x -= l (w + low), where x and rest are numbers of twice the digits. */
-ULAM_CLONES static void take_row(int64_t m, double l, const double *restrict w, const double *restrict low,
-                                 double *restrict x, double *restrict rest) {
-  for (int64_t c = 0; c < m; ++c) {
-    double product = -l * w[c], rounded = __builtin_fma(-l, w[c], -product);
-    double sum = x[c] + product, kept = sum - x[c];
-    rest[c] += ((x[c] - (sum - kept)) + (product - kept)) + (rounded - l * low[c]);
-    x[c] = sum;
-  }
+TWOFOLD_CLONES static void take_row(int64_t m, double l, const double *restrict w, const double *restrict low,
+                                    double *restrict x, double *restrict rest) {
+  for (int64_t c = 0; c < m; ++c) increase_by_product(x + c, rest + c, -l, (twofold){w[c], low[c]});
 }
 
 /* The combination of columns 1 to m - 1 of W that is next to the first one's negative; those that are combinations of

@@ -37,6 +37,20 @@ TWOFOLD twofold product_of(double a, double b) {
   return (twofold){product, __builtin_fma(a, b, -product)};
 }
 
+/* total + by: what that rounds away is added to `rest`. */
+TWOFOLD void increase(double *total, double *rest, double by) {
+  twofold sum = sum_of(*total, by);
+  *rest += sum.low;
+  *total = sum.high;
+}
+
+/* total + a b, likewise. */
+TWOFOLD void increase_by_product(double *total, double *rest, double a, twofold b) {
+  twofold product = product_of(a, b.high), sum = sum_of(*total, product.high);
+  *rest += sum.low + (product.low + a * b.low);
+  *total = sum.high;
+}
+
 TWOFOLD twofold plus_twofold(twofold a, twofold b) {
   twofold sum = sum_of(a.high, b.high);
   return joined(sum.high, sum.low + (a.low + b.low));
