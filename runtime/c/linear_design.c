@@ -130,7 +130,7 @@ static int has_group(ulam_context *ctx, design *d, int64_t key) {
 /* y -= x b in all rows of a block, with what is rounded away added to `rest`. */
 TWOFOLD_CLONES static void take_away(const double *restrict x, const double *restrict b, double *restrict y,
                                      double *restrict rest) {
-  for (int i = 0; i < BLOCK; ++i) increase_by_product(y + i, rest + i, -x[i], (twofold){b[i], 0});
+  for (int i = 0; i < BLOCK; ++i) increase_by_product(y + i, rest + i, (twofold){-x[i], 0}, b[i]);
 }
 
 /* What the solution leaves of y in a block. */

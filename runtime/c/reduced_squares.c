@@ -164,38 +164,15 @@ CLONES static number group_squares(int64_t groups, int64_t own, int64_t shared, 
   return SUM(total);
 }
 
-#if defined(ULAM_DUAL) || defined(ULAM_ONE_PROCESSOR)
-#define EXACT_CLONES CLONES
-#else
-#define EXACT_CLONES TWOFOLD_CLONES
-#endif
-
-/* What a * b has rounded away: a is data. */
-INLINE number rest_of_product(number a, number b, number product) {
-#ifdef ULAM_DUAL
-  double x = creal(a);
-  return CMPLX(__builtin_fma(x, creal(b), -creal(product)), __builtin_fma(x, cimag(b), -cimag(product)));
-#else
-  return __builtin_fma(a, b, -product);
-#endif
-}
-
-/* total + (a + low) * b, in two numbers. */
-INLINE void increase_by(number *total, number *rest, number a, number low, number b) {
-  number product = a * b, sum = *total + product, kept = sum - *total;
-  *rest += ((*total - (sum - kept)) + (product - kept)) + (rest_of_product(a, b, product) + low * b);
-  *total = sum;
-}
-
 /* The sum of LANES numbers and of their second ones. */
 INLINE number joined_lanes(const number *totals, const number *rests) {
   number total = 0, rest = 0;
-  for (int l = 0; l < LANES; ++l) increase_by(&total, &rest, 1, 0, totals[l]), rest += rests[l];
+  for (int l = 0; l < LANES; ++l) increase_by_product(&total, &rest, (twofold){1, 0}, totals[l]), rest += rests[l];
   return total + rest;
 }
 
 /* The same as shared_squares of rows in twice the digits. */
-EXACT_CLONES static number exact_shared_squares(int64_t shared, const number *restrict table, const number *restrict low,
+TWOFOLD_CLONES_OF_NUMBERS static number exact_shared_squares(int64_t shared, const number *restrict table, const number *restrict low,
                                                 const number *restrict d, number *restrict half) {
   int64_t width = reduced_width(shared);
   number total = 0;
@@ -203,8 +180,10 @@ EXACT_CLONES static number exact_shared_squares(int64_t shared, const number *re
     const number *row = table + i * width, *row_low = low + i * width;
     number sums[LANES] = {0}, rests[LANES] = {0};
     for (int64_t k = i & -LANES; k < width; k += LANES)
-      for (int l = 0; l < LANES; ++l)
-        increase_by(sums + l, rests + l, row[k + l], row_low[k + l], d[k + l]);
+      for (int l = 0; l < LANES; ++l) {
+        twofold entry = {value_of(row[k + l]), value_of(row_low[k + l])};
+        increase_by_product(sums + l, rests + l, entry, d[k + l]);
+      }
     number rest = joined_lanes(sums, rests);
     total += rest * rest;
     for (int64_t k = i & -LANES; k < width; ++k) half[k] += row[k] * rest;
@@ -213,7 +192,7 @@ EXACT_CLONES static number exact_shared_squares(int64_t shared, const number *re
 }
 
 /* The same as group_squares of such rows. */
-EXACT_CLONES static number exact_group_squares(int64_t groups, int64_t own, int64_t shared, const number *restrict table,
+TWOFOLD_CLONES_OF_NUMBERS static number exact_group_squares(int64_t groups, int64_t own, int64_t shared, const number *restrict table,
                                                const number *restrict d, const number *restrict mine,
                                                number *restrict half, number *restrict mine_half) {
   int64_t columns = own + shared + 1;
@@ -226,7 +205,8 @@ EXACT_CLONES static number exact_group_squares(int64_t groups, int64_t own, int6
       for (int64_t q = p; q < columns; ++q)
         for (int l = 0; l < LANES; ++l) {
           int64_t at = first + q * groups + l;
-          increase_by(sums + l, rests + l, table[at], low[at], q < own ? mine[q * groups + j + l] : d[q - own]);
+          twofold entry = {value_of(table[at]), value_of(low[at])};
+          increase_by_product(sums + l, rests + l, entry, q < own ? mine[q * groups + j + l] : d[q - own]);
         }
       for (int l = 0; l < LANES; ++l) sums[l] += rests[l], total += sums[l] * sums[l];
       for (int64_t q = p; q < columns - 1; ++q)

@@ -32,7 +32,7 @@ ULAM_API void ulam_factor_if_positive(ulam_context *ctx, const double *A, int64_
 /* x -= l (w + low), where x and rest are numbers of twice the digits. */
 TWOFOLD_CLONES static void take_row(int64_t m, double l, const double *restrict w, const double *restrict low,
                                     double *restrict x, double *restrict rest) {
-  for (int64_t c = 0; c < m; ++c) increase_by_product(x + c, rest + c, -l, (twofold){w[c], low[c]});
+  for (int64_t c = 0; c < m; ++c) increase_by_product(x + c, rest + c, (twofold){w[c], low[c]}, -l);
 }
 
 /* The combination of columns 1 to m - 1 of W that is next to the first one's negative; those that are combinations of

@@ -15,6 +15,11 @@
 #else
 #define TWOFOLD_CLONES
 #endif
+#if defined(ULAM_DUAL) || defined(ULAM_ONE_PROCESSOR)
+#define TWOFOLD_CLONES_OF_NUMBERS
+#else
+#define TWOFOLD_CLONES_OF_NUMBERS TWOFOLD_CLONES
+#endif
 #define TWOFOLD static inline __attribute__((always_inline))
 
 typedef struct {
@@ -44,11 +49,17 @@ TWOFOLD void increase(double *total, double *rest, double by) {
   *total = sum.high;
 }
 
-/* total + a b, likewise. */
-TWOFOLD void increase_by_product(double *total, double *rest, double a, twofold b) {
-  twofold product = product_of(a, b.high), sum = sum_of(*total, product.high);
-  *rest += sum.low + (product.low + a * b.low);
-  *total = sum.high;
+/* total + a b for data a, likewise. */
+TWOFOLD void increase_by_product(number *total, number *rest, twofold a, number b) {
+  number product = a.high * b, sum = *total + product, kept = sum - *total;
+#ifdef ULAM_DUAL
+  double x = a.high;
+  number low = CMPLX(__builtin_fma(x, creal(b), -creal(product)), __builtin_fma(x, cimag(b), -cimag(product)));
+#else
+  number low = __builtin_fma(a.high, b, -product);
+#endif
+  *rest += ((*total - (sum - kept)) + (product - kept)) + (low + a.low * b);
+  *total = sum;
 }
 
 TWOFOLD twofold plus_twofold(twofold a, twofold b) {
