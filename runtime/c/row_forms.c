@@ -49,7 +49,7 @@ ULAM_API void ulam_forms_begin(ulam_context *ctx, int64_t *state, int64_t column
   int64_t shared = shared_columns(&f);
   f.span = 0;
   f.triangle = zeros(ctx, shared * shared);
-  f.rounded = zeros(ctx, shared * shared);
+  f.rounded = zeros(ctx, shared * shared > columns ? shared * shared : columns);
   f.means = zeros(ctx, columns);
   f.norms = zeros(ctx, columns);
   f.block = zeros(ctx, columns * BLOCK);
