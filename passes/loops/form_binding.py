@@ -88,6 +88,8 @@ class FormBinding:
                     loops = self.loops_of((*term.data, *term.divisors), value, term)
                     if not all(self.slices.is_data(bound) for loop in loops for bound in (loop.lb, loop.ub)):
                         raise Unfit("how many numbers a row has depends on parameters")
+                    if any(map(self._varies_inside, loops)):
+                        raise Unfit("an inner loop has other ends in each iteration of one around it")
                     self.columns[term.data, term.divisors] = loops
         if not self.columns:
             raise Unfit("its rows have no data")
@@ -119,6 +121,10 @@ class FormBinding:
         """Whether the data of a term are other ones in each row."""
         nest = self.found.nest
         return not all(nest.is_shared(value) for value in (*term.data, *term.divisors))
+
+    def _varies_inside(self, loop: scf.ForOp) -> bool:
+        """Whether a loop has other ends in other rows, or in other iterations of a loop inside of a row."""
+        return any(facts is None or facts.variables for facts in map(self.found.nest.facts, (loop.lb, loop.ub)))
 
     def loops_of(self, values: tuple[SSAValue, ...], user: SSAValue, term: LinearTerm) -> Loops:
         """The loops inside of a row that values depend on, which stand for a term of `user`."""

@@ -84,6 +84,8 @@ KEPT = {
     "no normal density": "model { for (i in 1 : n) y[i] ~ multi_student_t_cholesky(7, mu, L); }",
     "rows of a product in another order": "model { matrix[n, K] m = X * B'; "
     "for (i in 1 : n) y[i] ~ multi_normal_cholesky(m[n - i + 1]', L); }",
+    "a triangle of coefficients": "model { for (i in 1 : n) { vector[K] r = y[i] - mu; for (k in 1 : K) "
+    "for (j in k + 1 : K) r[k] += F[k, 1] * y[i, j]; target += -dot_self(L * r); } }",
     "what a row has left over": "model { matrix[n, K] r; for (i in 1 : n) { r[i] = Y[i] - mu'; "
     "r[i]' ~ multi_normal_cholesky(rep_vector(0, K), L); } target += -sum(exp(r)); }",
 }
