@@ -45,6 +45,9 @@ model {
 """
 
 
+Change = Callable[..., bool]
+
+
 class ChangedFunctions(PassObserver):
     """Passes that say which functions they change: those that they changed besides."""
 
@@ -126,7 +129,7 @@ def test_clean_ups_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = Counter[str]()
     for cls in (Cse, Dce):
 
-        def noted(entry: Cse | Dce, function: func.FuncOp, original: Callable[..., bool] = cls.changes_function) -> bool:
+        def noted(entry: Cse | Dce, function: func.FuncOp, original: Change = cls.changes_function) -> bool:
             looked_at[function.sym_name.data] += 1
             return original(entry, function)
 
