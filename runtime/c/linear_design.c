@@ -89,8 +89,8 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
   double n = (double)shared + 1, size = (double)known[0] * (double)entries;
   if (known[1])
     d.refused = TOO_MANY_KEYS;
-  else if (LESS_WORK * reduced_size(0, 0, (double)shared) > size)
-    d.refused = TOO_FEW_ROWS;
+  else if (LESS_WORK * reduced_size(0, 0, (double)shared) > size || (!own && (double)known[0] <= n))
+    d.refused = TOO_FEW_ROWS; /* of as many columns as rows some depend on others: they would have twice the digits */
   else if (n * n > 4 * (30 + n) * (double)entries)
     d.refused = TOO_SLOW;
   if (d.refused) {
