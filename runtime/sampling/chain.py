@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ulam.library.statuses import REJECTION, STOPPED
 from ulam.runtime.crew import Crew
-from ulam.runtime.errors import FatalError, ProgramError, UlamError
+from ulam.runtime.errors import FatalError, ProgramError, Rejection, UlamError
 from ulam.runtime.native import Rng
 from ulam.runtime.optimizers.failed_evaluations import FailureTally
 from ulam.runtime.optimizers.initial_values import Init, initial_point
@@ -29,6 +29,7 @@ from ulam.runtime.sampling.settings import SamplingSettings
 
 if TYPE_CHECKING:
     from ulam.runtime.model import StanModel
+    from ulam.runtime.program import Unit
     from ulam.runtime.sampling.chain_csv import ChainOutput, CsvStream
     from ulam.runtime.sampling.nutpie_chain import NutpieChain
 
@@ -195,7 +196,7 @@ class _Run:
         """To the last draw, or until it is stopped."""
         job, settings, model = self.job, self.settings, self.model
         is_fixed = settings.sampler == "fixed" or not model.param_unc_num()
-        self.unit = None if is_fixed else model.density_gradient_unit()
+        self.unit = None if is_fixed else self._density()
         self.constrain = model.constrain_unit()
         width, self.order = model.output_layout()
         if settings.keep:
@@ -213,6 +214,14 @@ class _Run:
         finally:
             for file in self._files():
                 file.close()
+
+    def _density(self) -> Unit:
+        """What is called at each step. Raises InitializationError where data are refused: no point has a density."""
+        try:
+            return self.model.density_gradient_unit()
+        except Rejection:
+            self._start()
+            raise
 
     def _made(self, capacity: int) -> NativeChain | NutpieChain:
         """The chain, at its first point."""

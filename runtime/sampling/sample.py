@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from ulam.runtime.errors import (
     ArgumentError,
     DataError,
     InitializationError,
+    Rejection,
     SamplingWarning,
     TimeLimit,
     UlamError,
@@ -178,7 +180,8 @@ class _Sampling:
         if executor is None:  # chains would compile in their threads, all but one of them waiting
             self.model.constrain_unit()
             if self.n and self.settings.sampler != "fixed":
-                self.model.density_gradient_unit()
+                with suppress(Rejection):  # of the data: chains tell of it where they begin
+                    self.model.density_gradient_unit()
         try:
             records, rescued = run_jobs(self.jobs, run_chain, lost_chain, self.crew, executor, self._ended, jobs)
         except InitializationError as error:

@@ -24,7 +24,7 @@ OUTCOME = """
       if (y{k}[n] > 0) target += -square(error) * weight;
       else target += student_t_lpdf(y{k}[n] | 4, mean[n], s + least[{k}]);
     }}
-    y{k} ~ normal(mean, s - least[{k}]);
+    y{k} ~ logistic(mean, s - least[{k}]);
   }}
 """
 PROGRAM = (

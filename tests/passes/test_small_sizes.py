@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("quick_code")
 HEAD = """data {{ int N; int K; matrix[N, K] X; vector[N] y; array[N] int g; }}
 parameters {{ vector[K] b; real a; real<lower=0> s; matrix[N + 1, K] u; }}
 model {{ {} }}"""
-COLUMNS = """for (n in 1:N) { real m = a; for (k in 1:K) m += X[n, k] * b[k]; y[n] ~ student_t(4, m, s); }"""
+COLUMNS = """for (n in 1:N) { real m = a; for (k in 1:K) m += square(X[n, k] - b[k]); y[n] ~ student_t(4, m, s); }"""
 LAGS = """for (n in (K + 1):N) { real m = a; for (k in 1:K) m += b[k] * y[n - k]; y[n] ~ student_t(5, m, s); }"""
 STATES = """
   vector[K] x = rep_vector(a, K);

@@ -319,6 +319,20 @@ def test_profiles_have_the_phases() -> None:
     assert found["density", "warm-up"] > 100
 
 
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("statement", ["y ~ normal(m, s);", 'if (s < 0) reject("s is ", s);', 'reject("never ", 1);'])
+def test_refused_data_are_told_as_initial_points_are(statement: str, level: int) -> None:
+    code = f"data {{ real s; real y; }} parameters {{ real m; }} model {{ {statement} m ~ normal(y, 1); }}"
+    model = ulam.StanModel(code, {"s": -1, "y": 1}, opt_level=level)
+    with pytest.raises(ulam.Rejection):
+        model.log_density([0.0])
+    for run in (model.sample, model.optimize):
+        with pytest.raises(ulam.InitializationError, match="100 of 100: (normal_lpdf: sigma|s|never) (is )?-?1"):
+            run()
+    with pytest.raises(ulam.InitializationError, match="100 of 100"), ThreadPoolExecutor(1) as pool:
+        model.sample(executor=pool)
+
+
 def test_no_initial_point() -> None:
     model = ulam.StanModel('parameters { real x; } model { if (x < 5) reject("small"); }')
     with pytest.raises(ulam.InitializationError, match="after 100 attempts") as error:
