@@ -268,7 +268,9 @@ def test_failed_runs(capsys: Capture) -> None:
     assert capsys.readouterr().err.startswith("Error: the program does not compile:\n")
     Path("never.stan").write_text('parameters { real x; } model { reject("never ", 1); }')
     cmdstan("sample", model="never.stan", data=False, status=1)
-    assert "Error: initialization failed" in capsys.readouterr().err
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("Error: initialization failed")
+    assert told[1] == "Exception: never 1 (in 'never.stan', line 1, column 32) (100 of 100)"
 
 
 def test_seed_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

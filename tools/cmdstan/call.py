@@ -200,5 +200,10 @@ def informed(notes: Sequence[str]) -> None:
         first, *rest = note.splitlines()
         say(f"Informational Message: {first}")
         for line in rest:
-            reason = _REASON.fullmatch(line)
-            say(line if reason is None else f"Exception: {reason[2]} ({reason[1]})")
+            say(as_clients_look(line))
+
+
+def as_clients_look(line: str) -> str:
+    """A line of what is told; of a reason of a table, in the words that clients look for."""
+    reason = _REASON.fullmatch(line)
+    return line if reason is None else f"Exception: {reason[2]} ({reason[1]})"

@@ -130,6 +130,7 @@ def _failure(error: BaseException, data: str) -> int:
         UlamError,
     )
     from ulam.runtime.interrupts import is_interrupt
+    from ulam.tools.cmdstan.call import as_clients_look
     from ulam.tools.exits import internal_error
 
     sys.stdout.flush()
@@ -149,7 +150,7 @@ def _failure(error: BaseException, data: str) -> int:
         word = "Exception" if isinstance(error, (DataError, ProgramError)) else "Error"
         first, *rest = (str(error) or type(error).__name__).splitlines()
         known = [line for line in (first, *rest) if isinstance(error, DataError) for line in _as_stan(line, data)]
-        _tell([*known, f"{word}: {first}", *rest])
+        _tell([*known, f"{word}: {first}", *map(as_clients_look, rest)])
     return FAILED
 
 
