@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ulam.dialects import rt
 from ulam.library.records import record
+from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.affine_rows import LinearTerm
+from ulam.passes.loops.effects import PURE, UNKNOWN, Root, root, written_roots_within
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.rewriting import applied_to
@@ -225,3 +228,30 @@ class Places:
     def _behind(self, what: Loops | SSAValue, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
         first = write.put(integer(arith.MuliOp, at, write.whole(leaves)))
         return write.put(integer(arith.AddiOp, first, self.starts[what]))
+
+
+def is_of_column(
+    value: SSAValue, nest: scf.ForOp, column: SSAValue, through: Collection[type[Operation]] = PURE
+) -> bool:
+    """Whether a value is computed from what is known outside of a nest and from the number of the column: by ops of
+    some classes, and from memory that the nest does not write.
+    """
+    written: set[Root] | None = None
+    work, seen = [value], {column}
+    while work:
+        value = work.pop()
+        if value in seen or not is_inside(value, nest):
+            continue
+        seen.add(value)
+        op = value.owner
+        if isinstance(op, Block):
+            return False
+        if isinstance(op, rt.LoadOp):
+            written = set(written_roots_within(nest)) if written is None else written
+            source = root(op.buffer)
+            if source is UNKNOWN or source in written or UNKNOWN in written:
+                return False
+        elif type(op) not in through:
+            return False
+        work += op.operands
+    return True

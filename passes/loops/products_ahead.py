@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, known_constant, may_reassociate
@@ -22,9 +22,9 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import PURE, UNKNOWN, Root, root, written_roots_within
+from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.index_forms import IndexForms, plus
-from ulam.passes.loops.linear_rows import Copier, Environment, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, is_of_column, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
@@ -163,23 +163,4 @@ def _is_column(value: SSAValue, rows: scf.ForOp, inner: scf.ForOp, slices: DataS
 
 def _is_coefficient(value: SSAValue, rows: scf.ForOp, inner: scf.ForOp, slices: DataSlices) -> bool:
     """Whether a value depends on parameters, and on the column alone."""
-    if slices.is_data(value):
-        return False
-    written: set[Root] = set(written_roots_within(rows))
-    work, seen = [value], set[SSAValue](inner.body.block.args[:1])
-    while work:
-        value = work.pop()
-        if value in seen or not is_inside(value, rows):
-            continue
-        seen.add(value)
-        op = value.owner
-        if isinstance(op, Block):
-            return False
-        if isinstance(op, rt.LoadOp):
-            source = root(op.buffer)
-            if source is UNKNOWN or source in written or UNKNOWN in written:
-                return False
-        elif type(op) not in PURE and not isinstance(op, rt.ViewOp):
-            return False
-        work += op.operands
-    return True
+    return not slices.is_data(value) and is_of_column(value, rows, inner.body.block.args[0], PURE | {rt.ViewOp})

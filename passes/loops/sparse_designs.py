@@ -29,7 +29,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, UNKNOWN, Root, root, viewed, written_roots_within
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.linear_binding import write_arm
-from ulam.passes.loops.linear_rows import Copier, Environment, carry, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, carry, is_of_column, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
 from ulam.passes.remarks import remark_on
@@ -170,32 +170,10 @@ def _terms(value: SSAValue, columns: scf.ForOp, slices: DataSlices) -> list[tupl
         load = data.owner
         if not isinstance(load, rt.LoadOp) or not slices.is_data_buffer(load.buffer) or not slices.is_data(load.index):
             continue
-        if slices.is_data(factor) or not _is_coefficient(factor, columns):
+        if slices.is_data(factor) or not is_of_column(factor, columns, columns.body.block.args[0]):
             continue
         return [(load, factor)]
     return None
-
-
-def _is_coefficient(value: SSAValue, nest: scf.ForOp) -> bool:
-    """Whether a value is computed from what is known outside of a nest and the number of the column."""
-    written: set[Root] | None = None
-    work, seen = [value], set[SSAValue](nest.body.block.args[:1])
-    while work:
-        value = work.pop()
-        if value in seen or not is_inside(value, nest):
-            continue
-        seen.add(value)
-        op = value.owner
-        if isinstance(op, Block):
-            return False
-        if isinstance(op, rt.LoadOp):
-            written = set(written_roots_within(nest)) if written is None else written
-            if root(op.buffer) is UNKNOWN or root(op.buffer) in written or UNKNOWN in written:
-                return False
-        elif type(op) not in PURE:
-            return False
-        work += op.operands
-    return True
 
 
 def _around(op: Operation, top: Block) -> Iterator[Operation]:
