@@ -64,34 +64,32 @@ class _Users:
         """Notes the ops of a block, and of its branches."""
         op = block.last_op
         while op is not None:
-            users: Iterable[Operation] | None = None
+            bounds: Bounds | None = None
             if isinstance(op, _SCALARS):
-                users = (use.operation for use in op.results[0].uses)
+                bounds = self._around((use.operation for use in op.results[0].uses), block)
             elif isinstance(op, scf.ForOp):
-                users = _users_of_loop(op)
+                bounds = self._around(_users_of_loop(op), block)
             elif isinstance(op, rt.StoreOp):
-                self._store(op, block)
+                bounds = self._of_memory(viewed(op.buffer), block)
             elif isinstance(op, scf.IfOp):
                 for inner in blocks_of(op):
                     self.look_at(inner)
-            bounds = None if users is None else self._around(users, block)
             if bounds is not None and len(bounds) <= _MOST:
                 self.loops[op] = bounds
             op = op.prev_op
 
-    def _store(self, op: rt.StoreOp, block: Block) -> None:
-        """Notes a store. Its memory is looked at where it is stored to last: what reads it is known then, or is not."""
-        memory = viewed(op.buffer)
+    def _of_memory(self, memory: SSAValue, block: Block) -> Bounds | None:
+        """The loops that alone read memory. It is looked at where a block stores to it last: what reads it is known
+        then, or is not."""
         place = (memory, block)
         if place not in self._memory:
-            readers = _readers_of((memory,))
-            self._memory[place] = None if readers is None else self._around(readers, block)
-        bounds = self._memory[place]
-        if bounds is not None and len(bounds) <= _MOST:
-            self.loops[op] = bounds
+            self._memory[place] = self._around(_readers_of((memory,)), block)
+        return self._memory[place]
 
-    def _around(self, users: Iterable[Operation], block: Block) -> Bounds | None:
-        """Loops of which one has an iteration if any of some ops is reached; None if others may be."""
+    def _around(self, users: Iterable[Operation] | None, block: Block) -> Bounds | None:
+        """Loops of which one has an iteration if any of some ops is reached; None if others may be, or are unknown."""
+        if users is None:
+            return None
         bounds: dict[tuple[SSAValue, SSAValue], None] = {}
         for user in users:
             top = ancestor_in(user, block)
@@ -167,10 +165,11 @@ def _readers_of(values: Iterable[SSAValue]) -> list[Operation] | None:
     """Ops that use values, of buffers the elements; None if buffers may be those of others."""
     pending: dict[SSAValue, None] = {}
     for value in values:
-        source = viewed(value) if isinstance(value.type, rt.BufferType) else value
-        if isinstance(value.type, rt.BufferType) and not isinstance(source.owner, rt.AllocOp):
-            return None
-        pending[source] = None
+        if isinstance(value.type, rt.BufferType):
+            value = viewed(value)
+            if not isinstance(value.owner, rt.AllocOp):
+                return None
+        pending[value] = None
     users: dict[Operation, None] = {}
     while pending:
         value, _ = pending.popitem()
