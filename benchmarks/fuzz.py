@@ -1,8 +1,10 @@
-"""Fuzzes the type checker, the whole compiler, the reading of data, and of IR: nothing may come out but our own errors.
-The two readers of data, in Python and in C, have to say the same, and pipelines of any passes have to mean the same.
+"""Fuzzes the type checker, the whole compiler and its way to LLVM, the reading of data, and of IR: nothing may come out
+but our own errors. The two readers of data, in Python and in C, have to say the same, and pipelines of any passes have
+to mean the same.
 
     python benchmarks/fuzz.py checker --count 50000 [--seed 0] [--corpus DIR ...] [--state FILE]
     python benchmarks/fuzz.py compile --count 2000  [the same]
+    python benchmarks/fuzz.py lower   --count 2000  [the same]: random programs up to LLVM IR, which is verified
     python benchmarks/fuzz.py data    --count 5000  [--seed 0] [--state FILE]
     python benchmarks/fuzz.py readers --count 20000 [the same]: data read in Python and in C
     python benchmarks/fuzz.py modules --count 10000 [the same]: IR through stan-opt
@@ -32,10 +34,12 @@ HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent.parent / "tests" / "oracles"))
 
 IN_A_PROCESS = {
-    "checker": 1000, "compile": 20, "data": 500, "readers": 5000, "modules": 1000, "models": 200, "pipelines": 10,
+    "checker": 1000, "compile": 20, "lower": 50, "data": 500, "readers": 5000, "modules": 1000, "models": 200,
+    "pipelines": 10,
 }  # fmt: skip
 SECONDS_A_CASE = {
-    "checker": 5, "compile": 120, "data": 10, "readers": 5, "modules": 10, "models": 60, "pipelines": 300,
+    "checker": 5, "compile": 120, "lower": 60, "data": 10, "readers": 5, "modules": 10, "models": 60,
+    "pipelines": 300,
 }  # fmt: skip
 MEMORY_GROWS = ("compile", "models", "pipelines")
 """What loads machine code, of which some is kept."""
@@ -100,6 +104,7 @@ def work(arguments: argparse.Namespace) -> int:
     """The cases themselves."""
     from data_readers import reader_case
     from fuzzing import SLOW, check_mutant, compile_mutant, data_case
+    from lowered_programs import lowered_program, lowering_case
     from mutated_modules import module_case, seeds
     from program_mutations import corpus_of, mutant, own_corpus
     from random_pipelines import model_case, model_seeds, pipeline_case, pipeline_of
@@ -111,6 +116,7 @@ def work(arguments: argparse.Namespace) -> int:
     cases: dict[str, Callable[[int], str | None]] = {
         "checker": lambda number: check_mutant(corpus, arguments.seed, number),
         "compile": lambda number: compile_mutant(corpus, arguments.seed, number),
+        "lower": lambda number: lowering_case(corpus, arguments.seed, number),
         "data": lambda number: data_case(arguments.seed, number, folder),
         "readers": lambda number: reader_case(arguments.seed, number, folder / "data.json"),
         "modules": lambda number: module_case(modules, arguments.seed, number, folder),
@@ -123,6 +129,8 @@ def work(arguments: argparse.Namespace) -> int:
             print(*pipeline_of(arguments.seed, number), sep="\n")
         elif arguments.show and arguments.what in ("checker", "compile"):
             print(mutant(corpus, arguments.seed, number))
+        elif arguments.show and arguments.what == "lower":
+            print(lowered_program(corpus, arguments.seed, number))
         print(f"case {number}", flush=True)
         faulthandler.dump_traceback_later(HARD_LIMIT, exit=True)  # whatever holds it, native code too
         problem = cases[arguments.what](number)

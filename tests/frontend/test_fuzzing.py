@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fuzzing import SLOW, TooLong, check, check_mutant, compile_mutant, data_case, run, within
+from lowered_programs import lowering_case
 from program_mutations import corpus_of, mutant, own_corpus
 
 from ulam.runtime.errors import TimeLimit
@@ -29,6 +30,11 @@ def test_mutants_are_reproducible_and_of_both_kinds() -> None:
 @pytest.mark.usefixtures("quick_code")
 def test_mutants_that_are_taken_run_or_are_rejected() -> None:
     found = {n: compile_mutant(CORPUS, SEED, n) for n in range(12)}
+    assert {n: problem for n, problem in found.items() if problem is not None and not problem.startswith(SLOW)} == {}
+
+
+def test_random_programs_are_valid_for_llvm() -> None:
+    found = {n: lowering_case(CORPUS, SEED, n) for n in (0, 2)}
     assert {n: problem for n, problem in found.items() if problem is not None and not problem.startswith(SLOW)} == {}
 
 

@@ -63,7 +63,8 @@ def within(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
+    """An error, and where it was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -96,7 +97,7 @@ def check(text: str, *, lower: bool = True) -> tuple[bool, str | None]:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        return False, _told(error)
+        return False, told(error)
 
 
 def check_mutant(corpus: Sequence[str], seed: int, number: int) -> str | None:
@@ -158,11 +159,11 @@ def compile_mutant(corpus: Sequence[str], seed: int, number: int) -> str | None:
                 data = random_data(text, random.Random(f"data {seed}:{number}"))
                 results.append(run(text, data, level))
         except (InternalCompilerError, TooLong) as error:
-            return f"level {level}: {_told(error)}"
+            return f"level {level}: {told(error)}"
         except (UlamError, ArgumentError, MemoryError) as error:
             results.append(type(error).__name__)
         except Exception as error:
-            return f"level {level}: {_told(error)}"
+            return f"level {level}: {told(error)}"
     if "TimeLimit" in results:
         return f"{SLOW}{', '.join(results)}"
     if "MemoryError" in results:
@@ -302,7 +303,7 @@ def data_case(seed: int, number: int, folder: Path) -> str | None:
                 model.log_density_gradient(np.array([0.5]))
             except (UlamError, ArgumentError, MemoryError, OSError) as error:
                 if isinstance(error, InternalCompilerError):
-                    return _told(error)
+                    return told(error)
                 refused = str(error) or "refused"
             if isinstance(data, str) and not re.search("[\0\ud800-\udfff]", data):
                 said = _said_by_library(data)
@@ -311,7 +312,7 @@ def data_case(seed: int, number: int, folder: Path) -> str | None:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        return _told(error)
+        return told(error)
     finally:
         if isinstance(data, str) and os.path.isfile(data) and Path(data).parent == folder:
             os.remove(data)

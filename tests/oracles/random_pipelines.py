@@ -19,7 +19,7 @@ import numpy as np
 import program_generator
 import random_programs
 import structured_programs
-from fuzzing import RUN_SECONDS, SLOW, _told, within  # pyright: ignore[reportPrivateUsage]
+from fuzzing import RUN_SECONDS, SLOW, told, within
 from mutated_modules import mutated
 
 import ulam
@@ -159,7 +159,7 @@ def _outcome(text: str, data: Any, **options: Any) -> Any:
                 values.append(_value(lambda at=at: model.param_constrain(
                     at, include_tp=True, include_gq=True, rng=model.new_rng(1), time_limit=RUN_SECONDS)))  # fmt: skip
     except InternalCompilerError as error:
-        return f"internal {_told(error)}"
+        return f"internal {told(error)}"
     except TimeLimit:
         return "TimeLimit"
     except (ArgumentError, CompileError) as error:
@@ -167,7 +167,7 @@ def _outcome(text: str, data: Any, **options: Any) -> Any:
     except UlamError as error:
         return type(error).__name__
     except Exception as error:
-        return f"error {_told(error)}"
+        return f"error {told(error)}"
     return values
 
 

@@ -4,7 +4,8 @@
 
 What layouts look for, and what looks like it: predictors of covariates, groups and designs, means that are filled
 ahead, chains of branches and ternaries of different distributions chosen by data, weights, rows that repeat, indices in
-any order, empty groups and no rows at all; and data that are zero, far from zero, constant, infinite or NaN.
+any order, empty groups and no rows at all; and data that are zero, far from zero, constant, infinite or NaN. Rows of
+vectors, mixtures of mixtures, states that go on, loops inside of rows that are left early or end elsewhere in each.
 """
 
 # ruff: noqa: E501  (Stan text in tables)
@@ -17,7 +18,30 @@ from typing import Any
 
 import numpy as np
 
-_HEAD = """data {
+_HEAD = """functions {
+  real tilted_lpdf(real r, real mu, real sd) {
+    if (r > mu) return -2 * (r - mu) / sd - log(sd);
+    return -(mu - r) / sd - log(sd);
+  }
+  real mixed(vector lps, vector mix) {
+    vector[rows(lps)] total = lps;
+    for (k in 1:rows(lps)) total[k] += log(mix[k]);
+    return log_sum_exp(total);
+  }
+  vector centred(vector r, real a) {
+    return num_elements(r) == 0 ? r : r - a * mean(r);
+  }
+  real chain(array[] int counts, int low, int high, real rate) {
+    real total = 0;
+    for (i in low:high) {
+      if (i > size(counts)) break;
+      if (counts[i] == 3) continue;
+      total += poisson_lpmf(counts[i] | exp(0.1 * rate) * i);
+    }
+    return total;
+  }
+}
+data {
   int<lower=0> N;
   int<lower=1> J;
   int<lower=1> K;
@@ -37,6 +61,11 @@ _HEAD = """data {
   array[J] int first;
   array[J] int last;
 }
+transformed data {
+  int M = N > 0 ? max(count) : 0;
+  array[N] vector[K] centres;
+  for (n in 1:N) centres[n] = rows[n] - X[n]';
+}
 parameters {
   real a;
   real b;
@@ -48,10 +77,22 @@ parameters {
   vector[K] v;
   vector[K] beta;
   matrix[J, K] uv;
+  cholesky_factor_corr[K] L;
+  vector<lower=0>[K] scales;
+  array[J] vector[K] means;
+  simplex[3] mix;
+  ordered[2] cut;
+  vector[3] three;
+  vector[N] e;
+}
+transformed parameters {
+  matrix[K, K] LS = diag_pre_multiply(0.5 + scales, L);
+  vector[N] level = a + 0.1 * e;
 }
 model {
 """
 _PRIORS = "  target += -0.5 * (a^2 + b^2 + c^2 + dot_self(u) + dot_self(v) + dot_self(beta) + sum(square(uv)));\n"
+_PRIORS += "  target += -0.5 * (dot_self(scales) + dot_self(three) + dot_self(cut) + dot_self(e) + sum(square(LS)));\n  for (j in 1:J) target += -0.5 * dot_self(means[j]);\n"
 _PRIORS += "  target += -s - phi;\n"
 
 _FORMS: dict[str, Sequence[str]] = {
@@ -59,6 +100,7 @@ _FORMS: dict[str, Sequence[str]] = {
     "mean": (
         "a + b * x[n]", "a + u[g[n]]", "u[g[n]] + v[h[n]]", "a + b * x[n] + c * z[n] + u[g[n]]", "uv[g[n], h[n]] + b * x[n]", "a + X[n] * beta",
         "a + dot_product(rows[n], beta)", "a + b * x[n] + v[h[n]] * z[n]", "b * square(x[n]) - c", "a + (bit[n] == 1 ? b : c) * x[n]", "a * x[n] * z[n] + u[g[n]]",
+        "level[n]", "c + 0.3 * e[n] * x[n]", "means[g[n], h[n]]", "dot_product(means[g[n]], rows[n])", "uv[g[n]] * beta", "sum(X[n, 1:h[n]]) * a", "three[1 + code[n]] * x[n]",
         "a + b * (x[n] - z[n])", "c", "tanh(a + b * x[n])", "a + b * x[n] + X[n, 1] * c",
     ),
     "real": ("y[n]", "y[n]", "x[n]", "time[n]"),
@@ -73,6 +115,9 @@ _FORMS: dict[str, Sequence[str]] = {
         "binomial_logit_lpmf(min(count[n], trials[n]) | trials[n], <mean>)", "neg_binomial_2_log_lpmf(count[n] | 0.3 * (<mean>), 0.5 + phi)",
         "lognormal_lccdf(1 + time[n] | <mean>, <scale>)", "bernoulli_lpmf(bit[n] | 0.01 + 0.98 * inv_logit(<mean>))", "normal_lpdf(<real> | <mean>, <scale>) + log(p)",
         "log_mix(p, normal_lpdf(<real> | <mean>, <scale>), normal_lpdf(<real> | <mean>, 1 + <scale>))", "log_sum_exp(log(p) + poisson_log_lpmf(count[n] | 0.1 * a), log1m(p) + poisson_log_lpmf(count[n] | 0.2 * b))",
+        "log_mix(p, <lp>, log_mix(inv_logit(a), <lp>, <lp>))", "log_sum_exp(<lp>, <lp>)", "log_sum_exp([log(mix[1]) + <lp>, log(mix[2]) + <lp>, log(mix[3])]')", "mixed([<lp>, <lp>, <lp>]', mix)", "tilted_lpdf(<real> | <mean>, <scale>)",
+        "ordered_logistic_lpmf(1 + code[n] | <mean>, cut)", "categorical_lpmf(1 + code[n] | mix)", "categorical_logit_lpmf(1 + code[n] | three * x[n])", "multi_normal_cholesky_lpdf(rows[n] | <vector>, LS)", "log1m_exp(-0.1 - square(<mean>))",
+        "normal_lpdf(time[n] | <mean>, <scale>) - normal_lccdf(0 | <mean>, <scale>)", "chain(count, n, n + h[n], <mean>)", "log_inv_logit(<mean>) + log1m_inv_logit(<mean>)", "beta_proportion_lpdf(0.1 + 0.8 * p | inv_logit(<mean>), 1 + phi)",
         "-0.5 * square((<real> - (<mean>)) / (<scale>)) - log(<scale>)", "exp_mod_normal_lpdf(<real> | <mean>, <scale>, 0.5 + phi)", "uniform_lpdf(p | 0, 1) * x[n]",
     ),
     "test": (
@@ -89,6 +134,18 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ real m1 = <mean>; real m2 = m1 + m1 * x[n]; real m3 = m2 - m2 * z[n]; real m4 = m3 + m1 * w[n]; target += normal_lpdf(<real> | m4, <scale>); }",
         "{ real m1 = <mean>; real m2 = m1 * x[n]; real m3 = m2 + b * z[n]; real m4 = m3 + m2 * x[n]; target += normal_lpdf(<real> | m4, <scale>); }",
         "y[n] ~ normal(<mean>, <scale>);", "count[n] ~ poisson_log(0.3 * (<mean>));", "bit[n] ~ bernoulli_logit(<mean>);", "<term> <term>",
+    ),
+    # vectors of a row
+    "vector": ("beta", "means[g[n]]", "beta * x[n]", "beta + v * z[n]", "means[g[n]] + beta .* rows[n]", "X[n]' * a", "rep_vector(<mean>, K)", "LS * (v + X[n]')", "uv[g[n]]'", "centred(rows[n], b) + v", "centres[n] * c"),
+    "covariance": ("multiply_lower_tri_self_transpose(LS)", "quad_form_diag(multiply_lower_tri_self_transpose(L), 0.5 + scales)", "add_diag(square(a) * identity_matrix(K), 1 + s)"),
+    "row_term": (
+        "rows[n] ~ multi_normal_cholesky(<vector>, LS);", "rows[n] ~ multi_normal(<vector>, <covariance>);", "X[n] ~ multi_normal(<vector>, <covariance>);", "rows[n] ~ multi_student_t(3 + phi, <vector>, <covariance>);",
+        "{ vector[K] r = rows[n] - (<vector>); for (k in 1:K) { for (i in k:K) r[k] += 0.1 * L[i, k] * X[n, i]; } target += -0.5 * dot_self(r) / square(s); }",
+        "{ vector[K] r = mdivide_left_tri_low(LS, rows[n] - (<vector>)); target += -0.5 * dot_self(r) - sum(log(diagonal(LS))); }",
+        "target += -0.5 * quad_form(<covariance>, rows[n] - (<vector>));", "if (<test>) { <row_term> } else { <term> }", "{ vector[K] mu = <vector>; if (<test>) mu[h[n]] += <mean>; rows[n] ~ normal(mu, s); }",
+        "h[n] ~ categorical_logit(<vector>);", "h[n] ~ categorical_logit_glm(X[n], v, uv' * rep_matrix(1.0 / J, J, K));", "{ vector[K] lps = <vector>; for (k in 1:K) { if (k > h[n]) break; lps[k] += <lp>; } target += log_sum_exp(lps); }",
+        "{ int k = 1; while (k < h[n]) { target += normal_lpdf(X[n, k] | v[k], s); k += 1; } }", "for (k in h[n]:K) { for (i in k + 1:K) { target += normal_lpdf(X[n, k] | beta[i] * X[n, i], s); } }",
+        "if (<test>) continue; <term>", "if (n > 5 && <test>) break; <term>",
     ),
     "vectors": ("a + b * x", "a + u[g]", "u[g] + v[h] .* x", "X * beta", "a + X * beta", "a + b * x + u[g]", "a + X[:, 1] * c + v[h]", "b * (x .* z) + a"),
     # what goes from iteration to iteration
@@ -114,6 +171,14 @@ _FORMS: dict[str, Sequence[str]] = {
         "for (n in 2:N) { target += normal_lpdf(y[n] | a + p * y[n - 1], s); }", "for (n in 2:N) { target += <test> ? normal_lpdf(y[n] | p * y[n - 1], s) : <lp>; }",
         "target += -0.5 * dot_self(y - (<vectors>)) / square(s) - N * log(s);", "for (n in 1:N) { h[n] ~ categorical_logit(beta + v * x[n]); }", "for (n in 1:N) { target += w[n] * categorical_logit_lpmf(h[n] | beta * x[n]); }",
         "profile(\"rows\") { for (n in 1:N) { <term> } }",
+        "for (n in 1:N) { <row_term> }", "for (n in 1:N) { <row_term> }", "for (n in 1:N) { <row_term> <term> }", "rows ~ multi_normal_cholesky(beta, LS);", "rows ~ multi_normal(means[g], <covariance>);",
+        "{ array[N] vector[K] mu; for (n in 1:N) { mu[n] = <vector>; } rows ~ multi_normal_cholesky(mu, LS); }", "e ~ normal(<vectors>, s); y ~ normal(e, 1 + phi);",
+        "{ vector[3] state = log(mix); for (n in 1:N) { vector[3] next; for (k in 1:3) { next[k] = log_sum_exp(state + log(mix)) + normal_lpdf(y[n] | three[k], s); } state = next; } target += log_sum_exp(state); }",
+        "{ matrix[N, K] eta = X * diag_matrix(beta); for (n in 1:N) { target += <lp> + eta[n, h[n]]; } }", "{ vector[N] lp; for (n in 1:N) { lp[N - n + 1] = <lp>; } target += sum(lp) + log_sum_exp(lp); }",
+        "{ real sd = 1; for (n in 2:N) { sd = sqrt(0.1 + p * square(sd) + 0.1 * square(y[n - 1])); target += normal_lpdf(y[n] | <mean>, sd); } }",
+        "if (N > 0) { matrix[min(N, 8), min(N, 8)] C = gp_exp_quad_cov(to_array_1d(x[1:min(N, 8)]), 1 + phi, 0.5 + s); y[1:min(N, 8)] ~ multi_normal(rep_vector(a, min(N, 8)), add_diag(C, 0.5)); }",
+        "for (j in 1:J) { means[j] ~ multi_normal_cholesky(beta, LS); target += chain(count, first[j], last[j], u[j]); }",
+        "{ array[M + 1] int seen = rep_array(0, M + 1); for (n in 1:N) { seen[1 + count[n]] += 1; } for (m in 0:M) { target += seen[m + 1] * poisson_log_lpmf(m | 0.3 * a + 0.01 * b * m); } }",
         "for (j in 1:J) { <carried> for (n in 1:N) { <carry> <carried_term> } }", "for (j in 1:J) { <carried> for (n in 1:N) { <carried_term> <carry> } }",
         "{ <carried> for (j in 1:J) { <carry_ahead> for (n in 1:N) { <carried_term> } } }", "{ <carried> for (n in 1:N) { <carry> <carried_term> } }", "{ <carried> for (n in 1:N) { <carried_term> <carry> } }",
         "for (n in 1:N) { <carried> for (k in 1:K) { kept += X[n, k]; times += k; <carried_term> } }",
