@@ -111,7 +111,7 @@ class ScalarDerivative:
         match self.partials[position]:
             case _Partial(divisor=None, factor=None):
                 return True
-            case _Partial(divisor=None, factor=Name(name)) if name != "result":
+            case _Partial(divisor=None, factor=Name(name)) if name not in ("result", "adjoint"):
                 other = known_constant(self.op.operands[self.rule.arguments.index(name)])
                 return other is not None and isfinite(other)
         return False
@@ -145,13 +145,18 @@ class ScalarDerivative:
         return value if number == 1 else self.builder.mulf(value, self.builder.f64(number))
 
     def _times_factor(self, value: SSAValue, partial: _Partial) -> SSAValue:
-        return value if partial.factor is None else self.builder.mulf(value, self._value(partial.factor))
+        if partial.factor is None:
+            return value
+        self._multiplied = value
+        return self.builder.mulf(value, self._value(partial.factor))
 
     def _value(self, term: Term) -> SSAValue:
         builder = self.builder
         if isinstance(term, Number):
             return builder.f64(term.value)
         if isinstance(term, Name):
+            if term.name == "adjoint":
+                return self._multiplied
             if term.name == "result":
                 return self.mode.need(self.op.results[0], self.frame)
             return self.mode.need(self.op.operands[self.rule.arguments.index(term.name)], self.frame)

@@ -136,7 +136,7 @@ def test_rules_have_a_partial_for_each_argument_and_know_their_names() -> None:
         for partial in rule.partials:
             for term in _terms(partial):
                 if isinstance(term, Name):
-                    assert term.name in (*rule.arguments, "result"), name
+                    assert term.name in (*rule.arguments, "result", "adjoint"), name
                 elif isinstance(term, Application) and term.function.isidentifier() and term.function != "neg":
                     assert term.function in PRIMITIVES, f"{name}: {term.function}"
 

@@ -221,3 +221,16 @@ def test_exponentials_of_data_and_parameters_may_leave_the_range(x: float, level
             found, slopes = new.log_density_gradient(theta)
             np.testing.assert_allclose(found, value, rtol=1e-10)
             np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("logit", [38.0, 800.0, -800.0])
+def test_a_weight_that_is_nothing_has_no_slope(logit: float) -> None:
+    """A mixture's weight that has rounded to 0 or 1: the slope of its logarithm is infinite, its adjoint 0."""
+    program = MIXTURES.partition("  for (i in 1 : n) { if")[0] + "}"
+    y = [0.3, -0.4, 1.5]
+    plain, new = (ulam.StanModel(program, {"n": 3, "y": y, "z": [0, 1, 0]}, opt_level=used) for used in (0, 3))
+    value, gradient = plain.log_density_gradient([logit, 0.7, -0.2, 0.0, 0.0])
+    found, slopes = new.log_density_gradient([logit, 0.7, -0.2, 0.0, 0.0])
+    assert np.isfinite(gradient).all()
+    np.testing.assert_allclose(found, value, rtol=1e-13)
+    np.testing.assert_allclose(slopes, gradient, rtol=1e-12, atol=1e-14)
