@@ -147,6 +147,14 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ int k = 1; while (k < h[n]) { target += normal_lpdf(X[n, k] | v[k], s); k += 1; } }", "for (k in h[n]:K) { for (i in k + 1:K) { target += normal_lpdf(X[n, k] | beta[i] * X[n, i], s); } }",
         "if (<test>) continue; <term>", "if (n > 5 && <test>) break; <term>",
     ),
+    # predictors that statements fill one after the other
+    "fill": (
+        "for (n in 1:N) eta[n] += <mean>;", "eta += X * beta;", "for (k in 1:K) eta += X[:, k] * beta[k];", "eta += <vectors>;", "eta += rows_dot_product(uv[g], X);", "for (n in 2:N) eta[n] += 0.1 * eta[n - 1];",
+        "for (n in 1:N) { for (k in 1:K) eta[n] += X[n, k] * v[k]; }", "for (n in 1:N) { if (<test>) eta[n] += <mean>; }", "for (j in 1:J) { for (n in first[j]:last[j]) eta[n] += u[j] * x[n]; }",
+        "for (n in 1:N) eta[N - n + 1] -= b * z[n];", "eta = eta .* (1 + 0.1 * w);", "for (j in 1:J) eta[first[j]] = u[j];", "for (n in 1:N) eta[n] = <mean>;", "eta = <vectors>;", "for (n in 1:N) { real m = 0; for (k in 1:h[n]) m += X[n, k] * beta[k]; eta[n] += m; }",
+        "{ matrix[N, K] P = X * LS; for (n in 1:N) eta[n] += P[n, h[n]]; }", "{ array[N] vector[K] P; for (n in 1:N) P[n] = LS * rows[n]; for (n in 1:N) eta[n] += sum(P[n]); }", "eta += (rep_matrix(beta', N) + X)[, 1];",
+    ),
+    "used": ("y ~ normal(eta, s);", "bit ~ bernoulli_logit(eta);", "count ~ poisson_log(0.2 * eta);", "for (n in 1:N) { target += <test> ? normal_lpdf(y[n] | eta[n], s) : logistic_lpdf(y[n] | eta[n], s); }", "target += -0.5 * dot_self(eta - y);", "for (n in 1:N) y[n] ~ normal(eta[n], 1 + <scale>);"),
     "vectors": ("a + b * x", "a + u[g]", "u[g] + v[h] .* x", "X * beta", "a + X * beta", "a + b * x + u[g]", "a + X[:, 1] * c + v[h]", "b * (x .* z) + a"),
     # what goes from iteration to iteration
     "carried": ("real kept = 0; int times = 0;", "real kept = a; int times = 1;", "real kept = 1; int times = 0;"),
@@ -171,6 +179,8 @@ _FORMS: dict[str, Sequence[str]] = {
         "for (n in 2:N) { target += normal_lpdf(y[n] | a + p * y[n - 1], s); }", "for (n in 2:N) { target += <test> ? normal_lpdf(y[n] | p * y[n - 1], s) : <lp>; }",
         "target += -0.5 * dot_self(y - (<vectors>)) / square(s) - N * log(s);", "for (n in 1:N) { h[n] ~ categorical_logit(beta + v * x[n]); }", "for (n in 1:N) { target += w[n] * categorical_logit_lpmf(h[n] | beta * x[n]); }",
         "profile(\"rows\") { for (n in 1:N) { <term> } }",
+        "{ vector[N] eta = rep_vector(a, N); <fill> <used> }", "{ vector[N] eta = a + 0.1 * e; <fill> <fill> <used> }", "{ vector[N] eta = rep_vector(0, N); <fill> <fill> <fill> <used> <used> }",
+        "{ matrix[N, K] P = rep_matrix(beta', N) + X * LS'; for (n in 1:N) { <term> X[n] ~ normal(P[n], s); } }", "{ array[N] vector[K] P; for (n in 1:N) P[n] = beta + LS * X[n]'; for (n in 1:N) rows[n] ~ normal(P[n], s); for (n in 1:N) h[n] ~ categorical_logit(P[n]); }",
         "for (n in 1:N) { <row_term> }", "for (n in 1:N) { <row_term> }", "for (n in 1:N) { <row_term> <term> }", "rows ~ multi_normal_cholesky(beta, LS);", "rows ~ multi_normal(means[g], <covariance>);",
         "{ array[N] vector[K] mu; for (n in 1:N) { mu[n] = <vector>; } rows ~ multi_normal_cholesky(mu, LS); }", "e ~ normal(<vectors>, s); y ~ normal(e, 1 + phi);",
         "{ vector[3] state = log(mix); for (n in 1:N) { vector[3] next; for (k in 1:3) { next[k] = log_sum_exp(state + log(mix)) + normal_lpdf(y[n] | three[k], s); } state = next; } target += log_sum_exp(state); }",
