@@ -4,9 +4,10 @@
 
 Each program (`tests/oracles/row_programs.py`) runs at level 0, at level 3 without layouts, at level 3 and at level 4,
 with its data, at three points, one of them far out. Log densities and gradients have to agree to 1e-9 of the largest
-of them, what is not finite exactly in kind; rejections have to be the same. Told are differences, and at the end how
-often which layout was taken. Where numbers of the data cancel (an entry of 1e300) sums may overflow in another order:
-such differences are told, too. The exit status is 1 if there was any.
+of them, what is not finite exactly in kind; rejections have to be the same, but for matrices that rounding alone makes
+none of a kind: levels 3 and 4 take no factor of what has been multiplied from factors. Told are differences, and at the
+end how often which layout was taken. Where numbers of the data cancel (an entry of 1e300) sums may overflow in another
+order: such differences are told, too. The exit status is 1 if there was any.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ def _answer(model: ulam.StanModel, point: np.ndarray[Any, Any]) -> np.ndarray[An
     try:
         value, gradient = model.log_density_gradient(point)
     except ulam.UlamError as error:
-        return f"rejected: {str(error).splitlines()[0][:60]}"
+        return f"rejected: {str(error).splitlines()[0][:100]}"
     return np.array([value, *gradient])
 
 
 def _differ(found: np.ndarray[Any, Any] | str, expected: np.ndarray[Any, Any] | str) -> bool:
     """Whether answers differ."""
-    if isinstance(found, str) or isinstance(expected, str):
-        return isinstance(found, str) != isinstance(expected, str)
+    if isinstance(expected, str):
+        return not isinstance(found, str) and "not positive definite" not in expected
+    if isinstance(found, str):
+        return True
     finite = np.isfinite(expected)
     if not np.array_equal(np.isfinite(found), finite) or not np.array_equal(
         np.nan_to_num(found[~finite]), np.nan_to_num(expected[~finite])
