@@ -1,18 +1,20 @@
-"""Nests of loops of which data say how often the inner one runs get one loop over all their rows beside them.
+"""Nests of loops, of which data say how often the inner one runs, get one loop over all their rows beside them.
 
     for j in 0:J: a = u[j]; for k in first[j]:last[j]: target += f(x[k], a)
     →   bind:      J', x' = j and x[k] of each pair (j, k), in order;  R = how many there are
         evaluate:  if (rows have a layout): for r in 0:R: target += f(x'[r], u[J'[r]])
                    else: the nest as it was
 
-Data of groups of different sizes are written like this, with bounds, with `segment`, with `y[first : last]`. What finds
-layouts of the data (`linear-layouts`, `unique-rows` and others) knows loops over rows whose groups are an index, and
-that is what the one loop is: pairs may be in several groups or in none, and groups may be empty. Whatever else the
-outer loop does for a group gets a loop of its own. Evaluations run the one loop where a layout of its rows was taken
-when data were bound (`choose-nests`): a group's coefficient is found faster by the nest.
+Data of groups of different sizes are written like this, with bounds, with `segment`, with `y[first : last]`; outcomes
+in a matrix are, with the same bounds for all `j`. What finds layouts of the data (`linear-layouts`, `unique-rows` and
+others) knows loops over rows whose groups are an index, and that is what the one loop is: pairs may be in several
+groups or in none, and groups may be empty. Whatever else the outer loop does for a group gets a loop of its own.
+Evaluations run the one loop where a layout of its rows was taken when data were bound (`choose-nests`): a group's
+coefficient is found faster by the nest.
 
 Not done where there are more than twice as many pairs as elements of the data that they read, or for rows that nothing
-could be gained of: those that are no sums of squares and evaluate no function, or have a coefficient each.
+could be gained of: those that are no sums of squares and evaluate no function, or have a coefficient each. Nor for
+nests with as many rows in each iteration of which passes find layouts as they are.
 
 Idea: loop coalescing (Polychronopoulos, 1987).
 """
@@ -39,7 +41,7 @@ from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_evaluation import ops_between
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
-from ulam.passes.loops.ragged_rows import RaggedRows, SumOfRows, ragged_loops, read_from_around, rows_of_nest
+from ulam.passes.loops.ragged_rows import RaggedRows, SumOfRows, loops_of_rows, read_from_around, rows_of_nest
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses, sink_into_arm
@@ -51,7 +53,7 @@ _TIMES_DATA = 2
 
 
 class CoalesceLoops(TellingPass):
-    """Writes one loop over all rows beside nests whose inner loops depend on data of the outer one."""
+    """Writes one loop over all rows beside nests whose rows are iterations of an inner loop."""
 
     name = "coalesce-loops"
     changes_only = ENTRIES
@@ -59,7 +61,7 @@ class CoalesceLoops(TellingPass):
     def changes(self, module: ModuleOp) -> bool:
         evaluate = evaluate_of(module, self.name)
         top, slices = evaluate.body.block, DataSlices()
-        nests = [loop for loop in outermost_loops(top, slices) if any(ragged_loops(loop, slices))]
+        nests = [loop for loop in outermost_loops(top, slices) if any(loops_of_rows(loop, slices))]
         if not nests or must_be_precise(module):
             return False
         written: list[Operation] = []
@@ -135,7 +137,7 @@ class _Writer:
         mark = integer(arith.AddiOp, body.args[0], body.args[0])  # the copy of it is where a row is complete
         body.insert_op_before(mark, terminator(body))
         found = self._count(rows, mark, end, write)
-        for loop in (*rows.path, rows.loop) if rows.uses_number else rows.path:
+        for loop in (*rows.path, rows.loop) if rows.uses_number or rows.has_key else rows.path:
             found.numbers[loop] = write.put(rt.AllocOp(found.count, rt.BufferType(i32)))
         for op in rows.columns:
             found.columns[op] = write.put(rt.AllocOp(found.count, rt.BufferType(op.results[0].type), zero=True))

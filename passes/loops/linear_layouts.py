@@ -94,9 +94,12 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     return found
 
 
-def are_squares(outer: scf.ForOp, values: list[SSAValue], rows: tuple[SSAValue, ...], slices: DataSlices) -> bool:
+def are_squares(
+    outer: scf.ForOp, values: list[SSAValue], rows: tuple[SSAValue, ...], slices: DataSlices, *, of_one_row: bool
+) -> bool:
     """Whether values that rows of a nest add up are squares of what is linear in coefficients, all of which several
-    rows have, and otherwise data or the same in all rows. `rows`: the variables of the loops that count them.
+    rows have, and otherwise data or the same in all rows. `rows`: the variables of the loops that count them;
+    `of_one_row`: whether the number of the innermost is that of a row.
     """
     nest = Nest(outer, rows, slices)
     scales = RowScales(nest)
@@ -107,7 +110,7 @@ def are_squares(outer: scf.ForOp, values: list[SSAValue], rows: tuple[SSAValue, 
             is_fit = _put_beside(found, addend, scales)
         else:
             terms = nest.terms(path[1])
-            is_fit = terms is not None and not any(term.is_of_one_row(rows) for term in terms)
+            is_fit = terms is not None and not (of_one_row and any(term.is_of_one_row(rows) for term in terms))
             is_fit = is_fit and isinstance(LinearColumns.of(terms or []), LinearColumns)
             are_any = True
         if not is_fit:

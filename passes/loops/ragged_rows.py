@@ -1,4 +1,4 @@
-"""Loops of which data say how often they run, in each iteration of loops around: what of them are rows of one loop.
+"""Loops of which data say how often they run, inside of other loops: what of them are rows of one loop.
 
     for j in 0:J: a = u[j]; for k in first[j]:last[j]: target += f(x[k], a)
 
@@ -44,19 +44,26 @@ class _Unfit(Exception):
     """Rows of a loop stay in the nest."""
 
 
-def ragged_loops(outer: scf.ForOp, slices: DataSlices) -> Iterator[scf.ForOp]:
-    """The innermost loops of a nest whose bounds are data of the loops around, and which have no such loops inside."""
+def loops_of_rows(outer: scf.ForOp, slices: DataSlices) -> Iterator[scf.ForOp]:
+    """The loops of a nest whose iterations are rows: innermost ones whose bounds are data of the loops around, and
+    others that add to the target themselves.
+    """
     if constant_integer(outer.step) != 1 or not slices.has_data_control(outer):
         return
     for op in ops_within(outer.body):
         if isinstance(op, scf.ForOp) and constant_integer(op.step) == 1 and slices.has_data_control(op):
-            is_ragged = is_inside(op.lb, outer) or is_inside(op.ub, outer)
-            if is_ragged and not any(_is_ragged_in(inner, op) for inner in ops_within(op.body)):
+            is_of_rows = is_ragged(op, outer) or any(isinstance(inner, ad.TargetAddOp) for inner in op.body.block.ops)
+            if is_of_rows and not any(_is_ragged_in(inner, op) for inner in ops_within(op.body)):
                 yield op
 
 
+def is_ragged(loop: scf.ForOp, outer: scf.ForOp) -> bool:
+    """Whether a nest computes the bounds of a loop inside."""
+    return is_inside(loop.lb, outer) or is_inside(loop.ub, outer)
+
+
 def _is_ragged_in(op: Operation, around: scf.ForOp) -> bool:
-    return isinstance(op, scf.ForOp) and (is_inside(op.lb, around) or is_inside(op.ub, around))
+    return isinstance(op, scf.ForOp) and is_ragged(op, around)
 
 
 @record
@@ -90,7 +97,9 @@ class RaggedRows:
     """What it carries, flags → which flags of the nest they are parts of."""
     sums: list[SumOfRows] = field(default_factory=list["SumOfRows"])
     uses_number: bool = False
-    """Whether a row needs its number for more than to find its data."""
+    """Whether a row needs its number for more than to find its data, and coefficients."""
+    has_key: bool = False
+    """Whether its number tells a coefficient that other rows with this number have, too."""
     repeated: list[tuple[ad.TargetAddOp, SSAValue]] = field(default_factory=list[tuple[ad.TargetAddOp, SSAValue]])
     """What adds to the target beside the loop as many times a value as the loop has rows; and the value."""
 
@@ -121,12 +130,29 @@ class RaggedRows:
 
     def is_worth_it(self) -> bool:
         """Whether its rows may get a layout."""
-        if any(is_costly_function(op) for op in ops_within(self.loop.body)):
-            return not self.uses_number and all(map(self._is_weight, self.factors))
         variables = tuple(loop.body.block.args[0] for loop in (*self.path, self.loop))
+        if any(is_costly_function(op) for op in ops_within(self.loop.body)):
+            is_fit = not self.uses_number and all(map(self._is_weight, self.factors))
+            return is_fit and (self.is_ragged or self._reads_by_some(variables))
         values = [op.value for op in target_additions(self.loop)]
         values += [value for found in self.sums for _, value in found.additions]
-        return are_squares(self.outer, values, variables, self.slices)
+        return are_squares(self.outer, values, variables, self.slices, of_one_row=self.is_ragged)
+
+    def _reads_by_some(self, variables: tuple[SSAValue, ...]) -> bool:
+        """Whether rows read parameters by the numbers of some loops: nests of these alone have no layouts then. Where
+        they read some by all of them no two rows are equal.
+        """
+        read = {
+            op.index
+            for op in ops_within(self.outer)
+            if isinstance(op, rt.LoadOp) and not self.slices.is_data_buffer(op.buffer)
+        }
+        return 0 < len(read.intersection(variables)) < len(variables)
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether iterations of the loops around have different numbers of rows."""
+        return is_ragged(self.loop, self.outer)
 
     @property
     def factors(self) -> list[SSAValue]:
@@ -208,6 +234,8 @@ class RaggedRows:
                         self._visit(inside, in_loop=in_loop or is_loop, in_branch=in_branch or is_varied)
             elif not is_numbered:
                 continue
+            elif self._is_key(op):
+                self.has_key = True
             elif not op.results or not all(map(self._is_found_by_number, op.results)):
                 raise _Unfit  # a parameter of the row
             elif not in_loop and not in_branch and self._is_column(op):
@@ -215,6 +243,12 @@ class RaggedRows:
             else:
                 self.uses_number = self.uses_number or isinstance(op, rt.LoadOp) or op.results[0].type in (f64, i1)
                 self._numbered.update(op.results)
+
+    def _is_key(self, op: Operation) -> bool:
+        """Whether an op reads what all iterations of the loops around have at a number."""
+        if self.is_ragged or not isinstance(op, rt.LoadOp) or self.slices.is_data_buffer(op.buffer):
+            return False
+        return op.index is self.loop.body.block.args[0] and not is_inside(op.buffer, self.outer)
 
     def _is_found_by_number(self, value: SSAValue) -> bool:
         op = value.owner
@@ -229,7 +263,7 @@ def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:
     found: list[RaggedRows] = []
     if sum(1 for _ in ops_within(outer)) > _MOST_OPS:
         return []
-    for loop in ragged_loops(outer, slices):
+    for loop in loops_of_rows(outer, slices):
         try:
             rows = RaggedRows(outer, loop, slices)
             if rows.is_worth_it() and all(map(_Repeatable(rows).has, read_from_around(rows))):

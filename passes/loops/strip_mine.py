@@ -33,6 +33,9 @@ from ulam.dialects.scalar_ops import CMPI, constant_integer
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.coalesced_rows import is_of_layouts
+from ulam.passes.loops.data_branches import lift_values, may_lift
+from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable
 from ulam.passes.loops.even_rows import EvenRows
 from ulam.passes.loops.hoist_data import hoist_data
@@ -61,7 +64,24 @@ class StripMine(TellingPass):
         return bool(done)
 
 
-def _visit(block: Block, *, may_transpose: bool) -> list[Strips]:
+def _visit_nests(branch: scf.IfOp, top: Block) -> list[Strips]:
+    """The same for nests that stand where the loop over their rows does not run: data are transposed as ahead of it."""
+    slices = DataSlices()
+    arm = branch.false_region.block
+    loops = [op for op in ops_of(arm) if type(op) is scf.ForOp]
+    are_lifted = all([may_lift(op, top, slices) for op in loops])
+    if are_lifted:
+        for op in loops:
+            lift_values(op, top, slices)
+    done = _visit(arm, may_transpose=are_lifted, unless=branch.cond)
+    for op in [op for strips in done if are_lifted and strips.tables for op in strips.ahead]:
+        op.detach()
+        top.insert_op_before(op, branch)
+    return done
+
+
+def _visit(block: Block, *, may_transpose: bool, unless: SSAValue | None = None) -> list[Strips]:
+    """`unless`: what says that the block does not run."""
     done: list[Strips] = []
     for op in ops_of(block):
         if type(op) is scf.ForOp and not rt.LoopAttr.is_cold(op):
@@ -70,7 +90,8 @@ def _visit(block: Block, *, may_transpose: bool) -> list[Strips]:
             try:
                 _merge_flags(op)
                 _hoist(op)
-                strips = _of_changed_copy(op, may_transpose) or Strips(RowNest(op, may_transpose), op)
+                strips = _of_changed_copy(op, may_transpose and unless is None)
+                strips = strips or Strips(RowNest(op, may_transpose), op, unless=unless)
                 told = strips.replace()
             except NotApplicable as why:
                 if str(why):
@@ -79,7 +100,11 @@ def _visit(block: Block, *, may_transpose: bool) -> list[Strips]:
                 remark_on(StripMine.name, op, told, done=True)
                 done.append(strips)
                 continue
-        for region in op.regions:
+        regions = list(op.regions)
+        if may_transpose and unless is None and isinstance(op, scf.IfOp) and is_of_layouts(op.cond):
+            done += _visit_nests(op, block)
+            regions.pop()
+        for region in regions:
             for inner in region.blocks:
                 done += _visit(inner, may_transpose=False)
     return done

@@ -56,6 +56,10 @@ class Strips:
     tables: dict[tuple[object, ...], TransposedTable] = field(
         default_factory=dict[tuple[object, ...], "TransposedTable"]
     )
+    unless: SSAValue | None = None
+    """What says that the loop, which stands in a branch then, does not run."""
+    ahead: list[Operation] = field(default_factory=list[Operation])
+    """What says whether strips apply, and fills tables."""
 
     def require(self, even: EvenRows, columns: RowColumns) -> None:
         """Adds what must hold where inner loops have been changed."""
@@ -87,6 +91,7 @@ class Strips:
                 before += table.ops
         if self.tables:
             before.append(fill(self.nest, self.tables, applies))
+        self.ahead = before
         strips = self._strips()
         if len(self.allocations) > _MOST_ARRAYS:
             raise NotApplicable("rows carry too much from one loop to the next")
@@ -124,10 +129,15 @@ class Strips:
                 applies = both.result
             else:
                 applies = test.result
-        if applies is None:
+        if applies is None or self.unless is not None:
             true = constant(1, i1)
             ops.append(true)
-            applies = true.result
+            applies = applies or true.result
+            if self.unless is not None:
+                runs = arith.XOrIOp.create(operands=(self.unless, true.result), result_types=(i1,))
+                both = arith.AndIOp.create(operands=(applies, runs.result), result_types=(i1,))
+                ops += [runs, both]
+                applies = both.result
         return ops, applies
 
     def _strips(self) -> Block:

@@ -196,3 +196,67 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
 }
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NOT:     scf.if
+
+// -----
+
+// Outcomes in a matrix: iterations of the outer loop have as many rows each, which read coefficients by their number.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %rows = rt.bound 0 : i64
+    %columns = rt.bound 1 : i64
+    %y = rt.bound 3 : !rt.buf<f64>
+    scf.for %i = %zero to %rows step %one : i64 {
+      scf.for %t = %zero to %columns step %one : i64 {
+        %begin = arith.muli %t, %rows : i64
+        %place = arith.addi %begin, %i : i64
+        %x = rt.load %y[%place] : f64
+        %d = rt.load %theta[%t] : f64
+        %p = arith.mulf %x, %d : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %term
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.if
+// CHECK-NEXT:      scf.for [[R:%[0-9]+]] = %zero to
+// CHECK:             [[T32:%[0-9]+]] = rt.load {{%[0-9]+}}[[[R]]] : i32
+// CHECK-NEXT:        [[T:%[0-9]+]] = arith.extsi [[T32]]
+// CHECK:             {{.*}} = rt.load %theta[[[T]]] : f64
+// CHECK:             rt.math exp
+// CHECK:         } else {
+// CHECK-NEXT:      scf.for %i = %zero to %rows
+// CHECK-NEXT:        scf.for %t = %zero to %columns
+
+// -----
+
+// A parameter of each outcome: no two rows are equal.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %rows = rt.bound 0 : i64
+    %columns = rt.bound 1 : i64
+    %y = rt.bound 3 : !rt.buf<f64>
+    scf.for %i = %zero to %rows step %one : i64 {
+      scf.for %t = %zero to %columns step %one : i64 {
+        %begin = arith.muli %t, %rows : i64
+        %place = arith.addi %begin, %i : i64
+        %x = rt.load %y[%place] : f64
+        %d = rt.load %theta[%place] : f64
+        %p = arith.mulf %x, %d : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %term
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK-NOT:     scf.if

@@ -158,3 +158,43 @@ func.func @evaluate(%x: !rt.buf<f64>, %adj: !rt.buf<f64>, %n: i64, %m: i64) attr
   }
   func.return
 }
+
+// -----
+
+// A nest that runs where a layout is not taken: its data are transposed in front, if it runs.
+// CHECK-LABEL: func.func @evaluate
+// CHECK: %[[TABLE:.*]] = rt.bound 8 : !rt.buf<i32>
+// CHECK: scf.if %taken
+// CHECK: } else {
+// CHECK: rt.load %[[TABLE]]
+// CHECK: rt.math exp
+// CHECK-LABEL: func.func @bind
+// CHECK: %[[NOT:.*]] = arith.xori %{{.*}}, %{{.*}} : i1
+// CHECK-NEXT: %[[APPLIES:.*]] = arith.andi %{{.*}}, %[[NOT]] : i1
+// CHECK: scf.if %[[APPLIES]]
+builtin.module attributes {rt.slots = #rt.slots<6>} {
+  func.func @evaluate(%x: !rt.buf<f64>, %adj: !rt.buf<f64>) attributes {rt.entry = #rt.entry} {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %taken = rt.bound 5 {rt.coalesced = #rt.coalesced<5>} : i1
+    %n = rt.bound 0 : i64
+    %m = rt.bound 1 : i64
+    %data = rt.bound 2 : !rt.buf<i32>
+    scf.if %taken {
+    } else {
+      scf.for %i = %zero to %n step %one : i64 {
+        %begin = arith.muli %i, %m : i64
+        %row = rt.view %data[%begin] : !rt.buf<i32>
+        %a = rt.load %x[%i] : f64
+        scf.for %j = %zero to %m step %one : i64 {
+          %y = rt.load %row[%j] : i32
+          %r = arith.sitofp %y : i32 to f64
+          %p = arith.mulf %r, %a : f64
+          %e = rt.math exp(%p) : (f64) -> f64
+          ad.accumulate %adj[%i], %e
+        }
+      }
+    }
+    func.return
+  }
+}
