@@ -10,7 +10,8 @@ in a matrix are, with the same bounds for all `j`. What finds layouts of the dat
 others) knows loops over rows whose groups are an index, and that is what the one loop is: pairs may be in several
 groups or in none, and groups may be empty. Whatever else the outer loop does for a group gets a loop of its own.
 Evaluations run the one loop where a layout of its rows was taken when data were bound (`choose-nests`): a group's
-coefficient is found faster by the nest.
+coefficient is found faster by the nest. Where nests compute products of a design strip by strip, the rows of the one
+loop sum up their own (`rows_of_strips`).
 
 Not done where there are more than twice as many pairs as elements of the data that they read, or for rows that nothing
 could be gained of: those that are no sums of squares and evaluate no function, or have a coefficient each. Nor for
@@ -42,6 +43,7 @@ from ulam.passes.loops.linear_evaluation import ops_between
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.ragged_rows import RaggedRows, SumOfRows, loops_of_rows, read_from_around, rows_of_nest
+from ulam.passes.loops.rows_of_strips import without_strips
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses, sink_into_arm
@@ -68,9 +70,12 @@ class CoalesceLoops(TellingPass):
         for loop in nests:
             if is_coalesced(loop) or not may_lift(loop, top, slices):
                 continue
-            if (found := rows_of_nest(loop, slices)) and not any(map(_may_leave, ops_within(loop))):
+            nest = without_strips(loop) or loop
+            if (found := rows_of_nest(nest, slices)) and not any(map(_may_leave, ops_within(nest))):
                 remark_on(self.name, loop, "its rows are put into one loop when data are bound", done=True)
-                written += _Writer(loop, found, module, top, slices).write()
+                written += _Writer(loop, nest, found, module, top, slices).write()
+            if nest is not loop:
+                discard(nest)
         if written:
             set_slots(module, hoist_data(evaluate, slots_of(module), written))
         return bool(written)
@@ -98,7 +103,10 @@ class _Table:
 class _Writer:
     """Writes the rows of the loops of a nest beside it."""
 
+    original: scf.ForOp
+    """The nest that stands beside the rows."""
     outer: scf.ForOp
+    """The same with loops over rows: itself, or a copy."""
     rows: list[RaggedRows]
     module: ModuleOp
     top: Block
@@ -213,7 +221,7 @@ class _Writer:
     # ------------------------------------------------------------ evaluations
 
     def _write_branch(self, condition: SSAValue, counts: list[SSAValue], tables: list[_Table]) -> None:
-        outer = self.outer
+        outer = self.original
         end, otherwise = scf.YieldOp.create(), Block()
         branch = scf.IfOp.create(
             operands=[condition],

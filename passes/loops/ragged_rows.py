@@ -242,7 +242,8 @@ class RaggedRows:
                 self.columns.append(op)
             else:
                 self.uses_number = self.uses_number or isinstance(op, rt.LoadOp) or op.results[0].type in (f64, i1)
-                self._numbered.update(op.results)
+                if op.results[0].type != f64:
+                    self._numbered.update(op.results)
 
     def _is_key(self, op: Operation) -> bool:
         """Whether an op reads what all iterations of the loops around have at a number."""

@@ -24,27 +24,27 @@ from __future__ import annotations
 
 from itertools import islice
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.scalar_ops import CMPI, constant_integer
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.coalesced_rows import is_of_layouts
 from ulam.passes.loops.data_branches import lift_values, may_lift
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable
 from ulam.passes.loops.even_rows import EvenRows
 from ulam.passes.loops.hoist_data import hoist_data
+from ulam.passes.loops.merged_flags import merge_flags
 from ulam.passes.loops.row_columns import RowColumns
 from ulam.passes.loops.row_nests import CALLS, SCALAR, SHORT_COLUMNS, SIZE, NotApplicable, RowNest
 from ulam.passes.loops.strips import Strips
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import cloned, discard, replace_uses
+from ulam.passes.rewriting import cloned, discard
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
@@ -88,7 +88,7 @@ def _visit(block: Block, *, may_transpose: bool, unless: SSAValue | None = None)
             if not any(isinstance(inner, SCALAR) for inner in ops_within(op.body.block)):
                 continue
             try:
-                _merge_flags(op)
+                merge_flags(op)
                 _hoist(op)
                 strips = _of_changed_copy(op, may_transpose and unless is None)
                 strips = strips or Strips(RowNest(op, may_transpose), op, unless=unless)
@@ -146,14 +146,6 @@ def _has_more_ops(nest: scf.ForOp, number: int) -> bool:
     return next(islice(ops_within(nest.body.block), number, None), None) is not None
 
 
-def _merge_flags(nest: scf.ForOp) -> None:
-    """Lets inner loops go on with the flag of the loop around them: `f | (inner != 0)`, with `inner` from 0."""
-    for loop in [op for op in ops_within(nest.body.block) if type(op) is scf.ForOp]:
-        for k, result in enumerate(loop.results):
-            if result.type == i64 and constant_integer(loop.iter_args[k]) == 0:
-                _merge_flag(loop, k, result)
-
-
 def _hoist(nest: scf.ForOp) -> None:
     """Moves what is the same in all iterations in front of the loop: sizes that are tested there."""
     block = nest.parent
@@ -162,47 +154,3 @@ def _hoist(nest: scf.ForOp) -> None:
         if is_speculatable(op) and not any(is_inside(operand, nest) for operand in op.operands):
             op.detach()
             block.insert_op_before(op, nest)
-
-
-def _merge_flag(loop: scf.ForOp, position: int, result: SSAValue) -> None:
-    path: list[Operation] = []
-    value = result
-    for cls in (arith.CmpiOp, arith.XOrIOp, arith.ExtUIOp, arith.OrIOp):
-        uses = list(value.uses)
-        if len(uses) != 1 or not isinstance(op := uses[0].operation, cls) or op.parent is not loop.parent:
-            return
-        path.append(op)
-        value = op.results[0]
-    compared, inverted, widened, merged = path
-    if compared.properties["predicate"] != CMPI["eq"] or 0 not in map(constant_integer, compared.operands):
-        return
-    if not any(constant_integer(operand) in (1, -1) for operand in inverted.operands):
-        return
-    body = loop.body.block
-    if not _is_flag(body.args[position + 1], terminator(body).operands[position]):
-        return
-    (flag,) = (operand for operand in merged.operands if operand is not widened.results[0])
-    owner = flag.owner
-    if isinstance(owner, Operation) and owner.parent is loop.parent and not owner.is_before_in_block(loop):
-        return
-    loop.operands[3 + position] = flag
-    replace_uses(merged.results[0], result)
-    for op in reversed(path):
-        discard(op)
-
-
-def _is_flag(argument: SSAValue, value: SSAValue) -> bool:
-    """Whether `value` is `argument`, or 1 is set in it."""
-    if value is argument:
-        return True
-    op = value.owner
-    if isinstance(op, arith.OrIOp):
-        one, other = op.operands
-        return any(
-            isinstance(b.owner, arith.ExtUIOp) and _is_flag(argument, a) for a, b in ((one, other), (other, one))
-        )
-    if isinstance(op, scf.ForOp):
-        k = op.results.index(value)
-        body = op.body.block
-        return _is_flag(argument, op.iter_args[k]) and _is_flag(body.args[k + 1], terminator(body).operands[k])
-    return False

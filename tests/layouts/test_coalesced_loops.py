@@ -17,7 +17,7 @@ DATA = """
 data {
   int N; int J;
   array[J] int first; array[J] int last; array[J] int pos; array[J] int<lower=0> n;
-  vector[N] x; vector[N] y; vector[J] w;
+  vector[N] x; vector[N] y; vector[J] w; matrix[N, 3] X;
   array[N] int<lower=0> c; array[N] int<lower=0, upper=1> b; array[N] int<lower=1, upper=3> item;
 }
 parameters { vector[J] u; vector[J] v; vector[3] z; real<lower=0> s; real<lower=0> phi; }
@@ -35,6 +35,14 @@ PROGRAMS = {
   for (j in 1 : J) target += -0.5 * dot_self(y[first[j] : last[j]] - u[j]) / square(s);
   if (J > 2) for (i in 1 : 3) for (j in i : i + 2) for (k in first[j] : last[j]) y[k] ~ normal(z[i], s);
 }""",
+    "designs": """
+  for (j in 1 : J) y[first[j] : last[j]] ~ normal(u[j] + X[first[j] : last[j]] * z, s);
+  for (j in 1 : J) {
+    v[j] ~ normal(0, s);
+    segment(y, pos[j], n[j]) ~ normal(block(X, pos[j], 1, n[j], 3) * z + v[j] * segment(x, pos[j], n[j]), s);
+  }
+  for (j in 1 : J) target += normal_id_glm_lupdf(y[first[j] : last[j]] | X[first[j] : last[j]], u[j], z, s);
+}""",
     "functions": """
   for (j in 1 : J) b[first[j] : last[j]] ~ bernoulli_logit(u[j]);
   for (j in 1 : J) if (n[j] > 2) for (k in first[j] : last[j]) c[k] ~ neg_binomial_2_log(0.1 * x[k] + v[j], phi);
@@ -49,8 +57,8 @@ PROGRAMS = {
   }
 }""",
 }
-KINDS = ("plain", "empty", "none", "overlap", "gaps", "many", "backwards")
-TAKEN = {"squares": "reduced rows", "functions": "unique rows"}
+KINDS = ("plain", "long", "empty", "none", "overlap", "gaps", "many", "backwards")
+TAKEN = {"squares": "reduced rows", "designs": "reduced rows", "functions": "unique rows"}
 
 
 def data_of(kind: str, groups: int = 30) -> dict[str, Any]:
@@ -61,6 +69,8 @@ def data_of(kind: str, groups: int = 30) -> dict[str, Any]:
         n[rng.random(groups) < 0.5] = 0
     if kind == "none":
         n[:] = 0
+    if kind == "long":
+        n[3:5] = 600, 256
     last = np.cumsum(n)
     first, size = last - n + 1, max(int(n.sum()), 1)
     pos = np.minimum(first, size)
@@ -75,7 +85,7 @@ def data_of(kind: str, groups: int = 30) -> dict[str, Any]:
     return {
         "N": size, "J": groups, "first": first, "last": last, "pos": pos, "n": n, "x": rng.normal(size=size).round(1),
         "y": rng.normal(size=size), "w": rng.random(groups), "c": rng.poisson(2, size), "b": rng.integers(0, 2, size),
-        "item": rng.integers(1, 4, size),
+        "item": rng.integers(1, 4, size), "X": rng.normal(size=(size, 3)),
     }  # fmt: skip
 
 
@@ -117,13 +127,14 @@ def test_weights_that_are_not_finite_stay_with_the_group(weight: float) -> None:
     np.testing.assert_array_equal(np.isfinite(first[1]), np.isfinite(second[1]))
 
 
-def test_errors_are_told_as_before() -> None:
+@pytest.mark.parametrize("name", ["functions", "designs"])
+def test_errors_are_told_as_before(name: str) -> None:
     data = data_of("plain")
     data["last"] = data["last"].copy()
     data["last"][5] = data["N"] + 3
     texts: list[str] = []
     for level in (0, 3):
-        model = ulam.StanModel(DATA + PROGRAMS["functions"], data, opt_level=level)
+        model = ulam.StanModel(DATA + PROGRAMS[name], data, opt_level=level)
         with pytest.raises(ulam.UlamError) as caught:
             model.log_density_gradient(np.zeros(model.param_unc_num()))
         texts.append(str(caught.value))

@@ -260,3 +260,66 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
 }
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NOT:     scf.if
+
+// -----
+
+// Products of a matrix and a vector are computed strip by strip in the nest, and row by row in the one loop.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %half = arith.constant -0.5 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %size = arith.constant 256 : i64
+    %less = arith.constant 255 : i64
+    %eight = arith.constant 8 : i64
+    %groups = rt.bound 0 : i64
+    %last = rt.bound 2 : !rt.buf<i32>
+    %y = rt.bound 3 : !rt.buf<f64>
+    %x = rt.bound 4 : !rt.buf<f64>
+    %columns = rt.bound 1 : i64
+    scf.for %j = %zero to %groups step %one : i64 {
+      %l = rt.load %last[%j] : i32
+      %rows = arith.extsi %l : i32 to i64
+      %more = arith.addi %rows, %less : i64
+      %strips = arith.shrsi %more, %eight : i64
+      scf.for %s = %zero to %strips step %one : i64 {
+        %begin = arith.muli %s, %size : i64
+        %full = arith.addi %begin, %size : i64
+        %end = arith.minsi %full, %rows : i64
+        %eta = rt.alloc zero %size : !rt.buf<f64>
+        scf.for %k = %zero to %columns step %one : i64 {
+          %b = rt.load %theta[%k] : f64
+          %column = arith.muli %k, %groups : i64
+          scf.for %n = %begin to %end step %one : i64 {
+            %at = arith.subi %n, %begin : i64
+            %place = arith.addi %column, %n : i64
+            %v = rt.load %x[%place] : f64
+            %p = arith.mulf %v, %b : f64
+            ad.accumulate %eta[%at], %p
+          }
+        }
+        scf.for %n = %begin to %end step %one : i64 {
+          %at = arith.subi %n, %begin : i64
+          %m = rt.load %eta[%at] : f64
+          %v = rt.load %y[%n] : f64
+          %r = arith.subf %v, %m : f64
+          %q = rt.math square(%r) : (f64) -> f64
+          %t = arith.mulf %half, %q : f64
+          ad.target_add %t
+        }
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.if
+// CHECK-NEXT:      scf.for [[R:%[0-9]+]] = %zero to
+// CHECK:             [[SUM:%[0-9a-z]+]] = scf.for {{.*}} iter_args([[SO:%[0-9]+]] = %none) -> (f64) : i64 {
+// CHECK:               [[NEXT:%[0-9]+]] = arith.addf [[SO]], {{.*}} fastmath<reassoc> : f64
+// CHECK-NEXT:          scf.yield [[NEXT]]
+// CHECK:             arith.subf {{.*}}, [[SUM]]
+// CHECK-NEXT:        rt.math square
+// CHECK:         } else {
+// CHECK:             rt.alloc zero %size
