@@ -29,7 +29,7 @@ class DataSlices:
         self._data: dict[SSAValue, bool] = {}
 
     def is_data(self, value: SSAValue) -> bool:
-        """Whether a value depends on data alone, and on nothing that a loop carries."""
+        """Whether a value depends on data alone, and on nothing that a loop carries. Branches of data may give it."""
         known = self._data.get(value)
         if known is None:
             self._data[value] = False  # while it is being found out
@@ -50,6 +50,10 @@ class DataSlices:
         assert isinstance(op, Operation)
         if isinstance(op, rt.LoadOp):
             return self.is_data_buffer(op.buffer) and self.is_data(op.index)
+        if isinstance(op, scf.IfOp):
+            assert isinstance(value, OpResult)
+            ends = [terminator(region.block).operands[value.index] for region in op.regions]
+            return self.is_data(op.cond) and all(map(self.is_data, ends))
         return type(op) in PURE and all(self.is_data(o) for o in op.operands)
 
     def is_data_buffer(self, buffer: SSAValue) -> bool:
@@ -92,6 +96,9 @@ class _Needed:
         self._work: list[SSAValue] = list(values)
         for op in ops:
             self._add_op(op)
+            if isinstance(op, scf.IfOp):
+                for k in range(len(op.results)):
+                    self._add_result(op, k)
         while self._work:
             self._add_value(self._work.pop())
 

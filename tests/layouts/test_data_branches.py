@@ -176,3 +176,40 @@ def test_the_first_condition_that_holds_decides_wherever_the_others_are_computed
     np.testing.assert_allclose(gradient, slopes, rtol=1e-11)
     parts = next(choice for choice in model.layout_choices() if choice.layout == "parts of rows")
     assert parts.figures["parts"] == 3
+
+
+SEVERAL = """
+data {
+  int<lower=0> N;
+  array[N] int<lower=0> y; array[N] int<lower=0, upper=1> seen; array[N] int<lower=0, upper=3> site;
+  array[3] int<lower=0, upper=1> is_open; vector[N] x;
+}
+parameters { real a; real b; vector[3] u; }
+model {
+  for (n in 1 : N) if (seen[n] && y[n] != 3) y[n] ~ poisson_log(a + b * x[n]);
+  for (n in 1 : N) {
+    if (site[n] > 0 && is_open[site[n]]) y[n] ~ poisson_log(u[site[n]]);
+    else if (!seen[n] || (site[n] > 1 && y[n] > 2)) y[n] ~ neg_binomial_2_log(a, exp(b));
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 2000])
+def test_several_conditions_of_a_row_are_one_branch_on_data(n: int) -> None:
+    """What the second one reads is only there where the first one holds."""
+    rng = np.random.default_rng(4)
+    data = {
+        "N": n, "y": rng.poisson(1.5, n), "seen": rng.integers(0, 2, n), "site": rng.integers(0, 4, n),
+        "is_open": [1, 0, 1], "x": rng.integers(0, 2, n),
+    }  # fmt: skip
+    expected, found = (ulam.StanModel(SEVERAL, data, opt_level=level) for level in (0, 3))
+    for special in (0.5, np.inf, np.nan, -700.0):
+        point = np.array([0.2, special, 0.1, -0.3, 0.4])
+        first, second = answer(expected, point), answer(found, point)
+        if isinstance(first, str) or isinstance(second, str):
+            assert first == second
+        else:
+            np.testing.assert_allclose(second, first, rtol=1e-10, atol=1e-10)
+    if n == 2000:
+        assert taken(found) == {("parts of rows", 2000), ("unique rows", 2000)}
