@@ -10,8 +10,8 @@ in a matrix are, with the same bounds for all `j`. What finds layouts of the dat
 others) knows loops over rows whose groups are an index, and that is what the one loop is: pairs may be in several
 groups or in none, and groups may be empty. Whatever else the outer loop does for a group gets a loop of its own.
 Evaluations run the one loop where a layout of its rows was taken when data were bound (`choose-nests`): a group's
-coefficient is found faster by the nest. Where nests compute products of a design strip by strip, the rows of the one
-loop sum up their own (`rows_of_strips`).
+coefficient is found faster by the nest. Where nests hand on memory with an element for each row, as
+products of a design, the rows of the one loop compute their own (`rows_alone`).
 
 Not done where there are more than twice as many pairs as elements of the data that they read, or for rows that nothing
 could be gained of: those that are no sums of squares and evaluate no function, or have a coefficient each. Nor for
@@ -43,7 +43,7 @@ from ulam.passes.loops.linear_evaluation import ops_between
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.ragged_rows import RaggedRows, SumOfRows, loops_of_rows, read_from_around, rows_of_nest
-from ulam.passes.loops.rows_of_strips import without_strips
+from ulam.passes.loops.rows_alone import with_rows_alone
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses, sink_into_arm
@@ -70,7 +70,7 @@ class CoalesceLoops(TellingPass):
         for loop in nests:
             if is_coalesced(loop) or not may_lift(loop, top, slices):
                 continue
-            nest = without_strips(loop) or loop
+            nest = with_rows_alone(loop) or loop
             if (found := rows_of_nest(nest, slices)) and not any(map(_may_leave, ops_within(nest))):
                 remark_on(self.name, loop, "its rows are put into one loop when data are bound", done=True)
                 written += _Writer(loop, nest, found, module, top, slices).write()

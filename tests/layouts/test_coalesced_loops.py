@@ -41,6 +41,11 @@ PROGRAMS = {
     v[j] ~ normal(0, s);
     segment(y, pos[j], n[j]) ~ normal(block(X, pos[j], 1, n[j], 3) * z + v[j] * segment(x, pos[j], n[j]), s);
   }
+  for (j in 1 : J) {
+    vector[n[j]] mu = block(X, pos[j], 1, n[j], 3) * z;
+    vector[n[j]] eta = u[j] + mu + v[j] * segment(x, pos[j], n[j]);
+    segment(y, pos[j], n[j]) ~ normal(eta, s);
+  }
   for (j in 1 : J) target += normal_id_glm_lupdf(y[first[j] : last[j]] | X[first[j] : last[j]], u[j], z, s);
 }""",
     "functions": """
