@@ -10,8 +10,9 @@ in a matrix are, with the same bounds for all `j`. What finds layouts of the dat
 others) knows loops over rows whose groups are an index, and that is what the one loop is: pairs may be in several
 groups or in none, and groups may be empty. Whatever else the outer loop does for a group gets a loop of its own.
 Evaluations run the one loop where a layout of its rows was taken when data were bound (`choose-nests`): a group's
-coefficient is found faster by the nest. Where nests hand on memory with an element for each row, as
-products of a design, the rows of the one loop compute their own (`rows_alone`).
+coefficient is found faster by the nest. Where nests hand on memory with an element for each row, as products of a
+design, the rows of the one loop compute their own (`rows_alone`). Nests that fill memory for a loop over rows behind
+them get such a loop, too (`flat_fills`).
 
 Not done where there are more than twice as many pairs as elements of the data that they read, or for rows that nothing
 could be gained of: those that are no sums of squares and evaluate no function, or have a coefficient each. Nor for
@@ -32,21 +33,22 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.coalesced_rows import is_coalesced
 from ulam.passes.loops.data_branches import lift_values, may_lift, outermost_loops, where_it_runs
 from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.flat_fills import write_flat_fills
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_evaluation import ops_between
 from ulam.passes.loops.linear_rows import new_loop
-from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.op_writer import BlockEnd, OpWriter, integer
 from ulam.passes.loops.ragged_rows import RaggedRows, SumOfRows, loops_of_rows, read_from_around, rows_of_nest
+from ulam.passes.loops.repeated_values import computed
 from ulam.passes.loops.rows_alone import with_rows_alone
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses, sink_into_arm
+from ulam.passes.rewriting import applied_to, copies, discard, replace_uses, sink_into_arm
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
@@ -64,9 +66,9 @@ class CoalesceLoops(TellingPass):
         evaluate = evaluate_of(module, self.name)
         top, slices = evaluate.body.block, DataSlices()
         nests = [loop for loop in outermost_loops(top, slices) if any(loops_of_rows(loop, slices))]
-        if not nests or must_be_precise(module):
+        if must_be_precise(module):
             return False
-        written: list[Operation] = []
+        written = write_flat_fills(self.name, module, top, slices)
         for loop in nests:
             if is_coalesced(loop) or not may_lift(loop, top, slices):
                 continue
@@ -153,7 +155,7 @@ class _Writer:
 
         def fill(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
             assert copy.parent is not None
-            inside = _End(copy.parent)
+            inside = BlockEnd(copy.parent)
             row = inside.put(rt.LoadOp(at, zero))
             if original is not mark:
                 inside.put_op(rt.StoreOp(copy.results[0], found.columns[original], row))
@@ -182,7 +184,7 @@ class _Writer:
 
         def count(original: Operation, copy: Operation, _: dict[SSAValue, SSAValue]) -> None:
             assert copy.parent is not None
-            inside = _End(copy.parent)
+            inside = BlockEnd(copy.parent)
             if original is mark:
                 row = inside.put(rt.LoadOp(sizes, zero))
                 inside.put_op(rt.StoreOp(inside.put(integer(arith.AddiOp, row, one)), sizes, zero))
@@ -272,8 +274,8 @@ def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
         known[each.body.block.args[0]] = inside.put(wide)
     first = inside.anchor.prev_op
     for value in read_from_around(table.rows):
-        _compute(value, known, table.rows.outer, inside)
-    computed = list(ops_between(first, inside.anchor))
+        computed(value, known, table.rows.outer, inside)
+    repeated = list(ops_between(first, inside.anchor))
     known.setdefault(loop.body.block.args[0], row)  # what is computed of it are places of columns, which nothing needs
     body = list(loop.body.block.ops)
     new.body.block.insert_ops_before(copies(body[:-1], known), inside.anchor)
@@ -293,7 +295,7 @@ def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
             assert isinstance(copy, Operation)
             end = OpWriter(copy)
             end.before(ad.TargetAddOp(_scaled(known.get(value, value), found, known, end), location=op.location))
-    for op in reversed(computed):
+    for op in reversed(repeated):
         sink_into_arm(op)  # its slope may be infinite where that is not taken
     return new
 
@@ -304,32 +306,3 @@ def _scaled(value: SSAValue, found: SumOfRows, known: dict[SSAValue, SSAValue], 
         operands = [value if n == at else known.get(operand, operand) for n, operand in enumerate(op.operands)]
         value = write.put(applied_to(op, operands))
     return value
-
-
-def _compute(value: SSAValue, known: dict[SSAValue, SSAValue], outer: scf.ForOp, write: OpWriter) -> SSAValue:
-    """A value of the nest, computed for the row."""
-    if value not in known:
-        if not is_inside(value, outer):
-            return value
-        op = value.owner
-        assert isinstance(op, Operation)
-        for needed in free_values_of_op(op):
-            _compute(needed, known, outer, write)
-        write.before(cloned(op, known))
-    return known[value]
-
-
-@record
-class _End:
-    """Writes at the end of a block that has no terminator yet."""
-
-    block: Block
-
-    def put(self, op: Operation) -> SSAValue:
-        """Writes an op; its result."""
-        self.block.add_op(op)
-        return op.results[0]
-
-    def put_op(self, op: Operation) -> None:
-        """Writes an op."""
-        self.block.add_op(op)

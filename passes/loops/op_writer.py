@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ulam.dialects.scalar_ops import CMPF, CMPI, constant
+from ulam.library.records import record
 from ulam.passes.builder import REASSOCIATE, WRAPS
 
 _NO_FASTMATH = {"fastmath": arith.FastMathFlagsAttr("none")}
@@ -91,3 +92,19 @@ class OpWriter:
             return value
         operands = (self.both(conditions), value, self.number(otherwise))
         return self.put(arith.SelectOp.create(operands=operands, result_types=(f64,)))
+
+
+@record
+class BlockEnd:
+    """Writes at the end of a block that has no terminator yet."""
+
+    block: Block
+
+    def put(self, op: Operation) -> SSAValue:
+        """Writes an op; its result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def put_op(self, op: Operation) -> None:
+        """Writes an op."""
+        self.block.add_op(op)

@@ -8,7 +8,7 @@ of checks; what it needs of the loops around, it has to be able to compute anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from math import isfinite
 
@@ -20,17 +20,17 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, known_constant, predicate_of
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import target_additions
 from ulam.passes.loops.carried_sums import lone_sum
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import DIVISIONS, PURE, Root, may_overlap, root, viewed, written_roots_within
+from ulam.passes.loops.effects import DIVISIONS, PURE, may_overlap, root, viewed, written_roots_within
 from ulam.passes.loops.linear_layouts import are_squares, carried_additions
+from ulam.passes.loops.repeated_values import Repeatable
 from ulam.passes.loops.sum_chains import only_use
 from ulam.passes.loops.tables import is_costly_function
 
-_MOST_OPS = 400
+MOST_OPS = 400
 """Of a nest: it is there twice then."""
 _ELEMENTS = (f64, i32)
 _OF_ROWS = (
@@ -262,16 +262,21 @@ class RaggedRows:
 def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:
     """The loops of a nest whose rows get a loop of their own."""
     found: list[RaggedRows] = []
-    if sum(1 for _ in ops_within(outer)) > _MOST_OPS:
+    if sum(1 for _ in ops_within(outer)) > MOST_OPS:
         return []
     for loop in loops_of_rows(outer, slices):
         try:
             rows = RaggedRows(outer, loop, slices)
-            if rows.is_worth_it() and all(map(_Repeatable(rows).has, read_from_around(rows))):
+            if rows.is_worth_it() and all(map(Repeatable(outer, variables_of(rows.path)).has, read_from_around(rows))):
                 found.append(rows)
         except _Unfit:
             continue
     return found
+
+
+def variables_of(loops: Iterable[scf.ForOp]) -> frozenset[SSAValue]:
+    """The numbers of iterations of loops."""
+    return frozenset(loop.body.block.args[0] for loop in loops)
 
 
 def read_from_around(rows: RaggedRows) -> dict[SSAValue, None]:
@@ -279,37 +284,6 @@ def read_from_around(rows: RaggedRows) -> dict[SSAValue, None]:
     read = [operand for op in ops_within(rows.loop.body) for operand in op.operands]
     read += [*(value for _, value in rows.repeated), *rows.factors]
     return {value: None for value in read if is_inside(value, rows.outer) and not is_inside(value, rows.loop)}
-
-
-@record
-class _Repeatable:
-    """What of a nest each of its rows can compute anew."""
-
-    rows: RaggedRows
-    _known: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
-
-    def __post_init__(self) -> None:
-        self._variables = {loop.body.block.args[0] for loop in self.rows.path}
-        self._written: set[Root] = set(written_roots_within(self.rows.outer))
-
-    def has(self, value: SSAValue) -> bool:
-        """Whether a value is such."""
-        if value not in self._known:
-            self._known[value] = self._find(value)
-        return self._known[value]
-
-    def _find(self, value: SSAValue) -> bool:
-        if value in self._variables or not is_inside(value, self.rows.outer):
-            return True
-        op = value.owner
-        if isinstance(op, Block | scf.ForOp):
-            return False
-        return all(map(self._may_be_repeated, (op, *ops_within(op)))) and all(map(self.has, free_values_of_op(op)))
-
-    def _may_be_repeated(self, op: Operation) -> bool:
-        if isinstance(op, rt.LoadOp):
-            return not any(may_overlap(root(op.buffer), other) for other in self._written)
-        return type(op) in PURE or type(op) in DIVISIONS or isinstance(op, scf.IfOp | scf.YieldOp)
 
 
 # ---------------------------------------------------------------- what loops carry

@@ -48,6 +48,20 @@ PROGRAMS = {
   }
   for (j in 1 : J) target += normal_id_glm_lupdf(y[first[j] : last[j]] | X[first[j] : last[j]], u[j], z, s);
 }""",
+    "fills": """
+  vector[N] mu;
+  for (j in 1 : J) mu[first[j] : last[j]] = u[j] + v[j] * x[first[j] : last[j]];
+  y ~ normal(mu, s);
+  vector[N] nu;
+  for (j in 1 : J) for (k in first[j] : last[j]) nu[k] = u[j] + X[k] * z;
+  target += normal_lpdf(y | nu, s);
+  vector[N] product;
+  for (j in 1 : J) product[first[j] : last[j]] = v[j] + X[first[j] : last[j]] * z;
+  y ~ normal(product, s);
+  vector[N] eta;
+  for (j in 1 : J) eta[first[j] : last[j]] = u[j] + rep_vector(z[1], last[j] - first[j] + 1);
+  c ~ poisson_log(eta);
+}""",
     "functions": """
   for (j in 1 : J) b[first[j] : last[j]] ~ bernoulli_logit(u[j]);
   for (j in 1 : J) if (n[j] > 2) for (k in first[j] : last[j]) c[k] ~ neg_binomial_2_log(0.1 * x[k] + v[j], phi);
@@ -63,7 +77,7 @@ PROGRAMS = {
 }""",
 }
 KINDS = ("plain", "long", "empty", "none", "overlap", "gaps", "many", "backwards")
-TAKEN = {"squares": "reduced rows", "designs": "reduced rows", "functions": "unique rows"}
+TAKEN = {"squares": "reduced rows", "designs": "reduced rows", "fills": "reduced rows", "functions": "unique rows"}
 
 
 def data_of(kind: str, groups: int = 30) -> dict[str, Any]:

@@ -32,6 +32,11 @@ SQUARES = {
   matrix[N, T] mu;
   for (i in 1 : N) for (t in 1 : T) mu[i, t] = b * X[i, t] + d[t];
   for (i in 1 : N) for (t in 1 : T) Y[i, t] ~ normal(mu[i, t], s);""",
+    "means in a matrix": """
+  matrix[N, T] mu;
+  for (i in 1 : N) mu[i] = a[i] + b * X[i];
+  to_vector(Y) ~ normal(to_vector(mu), s);""",
+    "one vector": "to_vector(Y) ~ normal(to_vector(rep_matrix(a, T) + b * X), s);",
     "no effects": "for (i in 1 : N) for (t in 1 : T) target += normal_lpdf(Y[i, t] | b * X[i, t], s);",
 }
 FUNCTIONS = {

@@ -323,3 +323,84 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
 // CHECK-NEXT:        rt.math square
 // CHECK:         } else {
 // CHECK:             rt.alloc zero %size
+
+// -----
+
+// Memory that a nest fills for rows: where each element is filled, and rows have a layout, each row fills its own.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %people = rt.bound 0 : i64
+    %times = rt.bound 1 : i64
+    %all = rt.bound 2 : i64
+    %y = rt.bound 3 : !rt.buf<f64>
+    %x = rt.bound 4 : !rt.buf<f64>
+    %mu = rt.alloc %all : !rt.buf<f64>
+    scf.for %i = %zero to %people step %one : i64 {
+      %a = rt.load %theta[%i] : f64
+      scf.for %t = %zero to %times step %one : i64 {
+        %begin = arith.muli %t, %people : i64
+        %place = arith.addi %begin, %i : i64
+        %v = rt.load %x[%place] : f64
+        %m = arith.addf %a, %v : f64
+        rt.store %m, %mu[%place] : f64
+      }
+    }
+    scf.for %r = %zero to %all step %one : i64 {
+      %m = rt.load %mu[%r] : f64
+      %v = rt.load %y[%r] : f64
+      %d = arith.subf %v, %m : f64
+      %q = rt.math square(%d) : (f64) -> f64
+      ad.target_add %q
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.if
+// CHECK-NEXT:      [[MU:%[0-9a-z]+]] = rt.alloc [[ROWS:%[0-9]+]] : !rt.buf<f64>
+// CHECK-NEXT:      scf.for [[R:%[0-9]+]] = %zero to [[ROWS]]
+// CHECK:             rt.load %theta
+// CHECK:             rt.store {{.*}}, [[MU]][[[R]]] initial : f64
+// CHECK:           scf.for %r = %zero to [[ROWS]]
+// CHECK-NEXT:        rt.load [[MU]][%r]
+// CHECK:         } else {
+// CHECK-NEXT:      %mu = rt.alloc %all
+// CHECK-NEXT:      scf.for %i
+// CHECK:           scf.for {{%[a-z0-9_]+}} = %zero to %all
+// CHECK-LABEL: func.func @bind
+// CHECK:         arith.cmpi eq
+// CHECK:         rt.set_bound 5, {{%[0-9]+}} : i1
+
+// -----
+
+// An element that needs another one of the same memory is not filled by its row.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %people = rt.bound 0 : i64
+    %times = rt.bound 1 : i64
+    %all = rt.bound 2 : i64
+    %mu = rt.alloc zero %all : !rt.buf<f64>
+    scf.for %i = %zero to %people step %one : i64 {
+      scf.for %t = %one to %times step %one : i64 {
+        %before = arith.subi %t, %one : i64
+        %m = rt.load %mu[%before] : f64
+        %e = rt.math exp(%m) : (f64) -> f64
+        rt.store %e, %mu[%t] : f64
+      }
+    }
+    scf.for %r = %zero to %all step %one : i64 {
+      %m = rt.load %mu[%r] : f64
+      %q = rt.math exp(%m) : (f64) -> f64
+      ad.target_add %q
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK-NOT:     scf.if

@@ -1,0 +1,284 @@
+"""Memory that a nest fills for the rows of a loop behind it is filled by a loop over these rows, where layouts gain.
+
+    for i: for t: mu[t * N + i] = a[i] + b * x[i, t]           for r in 0:R: mu[r] = a[I[r]] + b * x[I[r], T[r]]
+    for r in 0:R: target += f(y[r], mu[r])                →    for r in 0:R: target += f(y[r], mu[r])
+
+`to_vector(Y) ~ normal(to_vector(mu), s)` and `mu[first[j] : last[j]] = ...; y ~ normal(mu, s)` are such. When data are
+bound, the iterations of the nest that fill each element last are listed; if there is one for each, and a layout of the
+rows is taken, both loops run over rows; else the nest and the loop do, as they were (`coalesce-loops`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntAttr, ModuleOp, f64, i32, i64
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant_integer, not_clamped
+from ulam.dialects.walk import ops_within
+from ulam.library.records import record
+from ulam.passes.analysis.nesting import ancestor_in, is_inside
+from ulam.passes.loops.affine_rows import Nest
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import DIVISIONS, PURE, viewed
+from ulam.passes.loops.filled_buffers import fills_before, loops_around, only_loaded_and_written, users
+from ulam.passes.loops.index_forms import IndexForms
+from ulam.passes.loops.linear_evaluation import ops_between
+from ulam.passes.loops.linear_rows import new_loop
+from ulam.passes.loops.op_writer import BlockEnd, OpWriter, integer
+from ulam.passes.loops.ragged_rows import MOST_OPS, variables_of
+from ulam.passes.loops.repeated_values import Repeatable, computed
+from ulam.passes.loops.rows_alone import with_rows_alone
+from ulam.passes.loops.tables import is_costly_function
+from ulam.passes.loops.unit_modules import take_slots
+from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import cloned, discard, replace_uses
+
+_MOST_ROWS = 2**31 - 1
+_IN_NESTS = (rt.LoadOp, rt.StoreOp, rt.AllocOp, rt.ViewOp, ad.AccumulateOp, scf.ForOp, scf.YieldOp)
+
+
+@record
+class FlatFill:
+    """Memory with an element for each row of `reader`, which `nest` fills."""
+
+    memory: rt.AllocOp
+    before: list[Operation]
+    """What sets all of it ahead of the nest."""
+    nest: scf.ForOp
+    reader: scf.ForOp
+
+
+def write_flat_fills(name: str, module: ModuleOp, top: Block, slices: DataSlices) -> list[Operation]:
+    """Puts loops over rows beside nests and loops that belong together; what is to be done when data are bound."""
+    written: list[Operation] = []
+    for fill in list(_flat_fills(top, slices)):
+        flat = with_rows_alone(fill.nest)
+        if flat is None:
+            flat = cloned(fill.nest)
+            top.insert_op_before(flat, fill.nest)
+        if (writer := _Writer.of(fill, flat, module, slices)) is not None:
+            remark_on(name, fill.nest, "what it fills is filled row by row when data are bound", done=True)
+            written += writer.write()
+        discard(flat)
+    return written
+
+
+def _flat_fills(top: Block, slices: DataSlices) -> Iterator[FlatFill]:
+    """What nests fill for loops over rows that add to the target."""
+    for reader in [op for op in top.ops if isinstance(op, scf.ForOp)]:
+        if constant_integer(reader.lb) != 0 or constant_integer(reader.step) != 1 or not slices.is_data(reader.ub):
+            continue
+        if any(isinstance(op, ad.TargetAddOp) for op in reader.body.block.ops):
+            read = dict.fromkeys(op.buffer.owner for op in reader.body.block.ops if isinstance(op, rt.LoadOp))
+            found = [fill for memory in read if (fill := _fill_of(memory, reader)) is not None]
+            if len(found) == 1:
+                yield found[0]
+
+
+def _fill_of(memory: Operation | Block, reader: scf.ForOp) -> FlatFill | None:
+    """The nest that fills memory of which each row of a loop reads its element; None if there is not one such nest."""
+    top = reader.parent
+    if not isinstance(memory, rt.AllocOp) or memory.parent is not top or not only_loaded_and_written(memory):
+        return None
+    if not_clamped(memory.count) is not not_clamped(reader.ub) or memory.res.type != rt.BufferType(f64):
+        return None
+    assert top is not None
+    using = {ancestor_in(op, top) for op in users(memory)}
+    ordered: list[Operation] = [op for op in top.ops if op in using]
+    if len(ordered) < 2:
+        return None
+    *before, nest, last = ordered
+    if last is not reader or not isinstance(nest, scf.ForOp) or nest.results or not fills_before(nest, reader):
+        return None
+    if not all(isinstance(op, rt.FillOp) for op in before) or not _reads_own(reader, memory):
+        return None
+    if not all(type(op) in PURE or type(op) in DIVISIONS or isinstance(op, _IN_NESTS) for op in ops_within(nest)):
+        return None
+    if sum(1 for loop in (nest, reader) for _ in ops_within(loop)) > MOST_OPS:
+        return None
+    return FlatFill(memory, before, nest, reader)
+
+
+def _reads_own(reader: scf.ForOp, memory: rt.AllocOp) -> bool:
+    """Whether rows read nothing of memory but the element that has their number."""
+    row = reader.body.block.args[0]
+    used = [op for op in users(memory) if reader.is_ancestor(op)]
+    return all(isinstance(op, rt.LoadOp) and op.buffer is memory.res and op.index is row for op in used)
+
+
+def _offsets(buffer: SSAValue) -> list[SSAValue]:
+    """The offsets of a view."""
+    found: list[SSAValue] = []
+    while isinstance(view := buffer.owner, rt.ViewOp):
+        found.append(view.offset)
+        buffer = view.buffer
+    return found
+
+
+@record
+class _Writer:
+    """Writes both loops over rows."""
+
+    fill: FlatFill
+    flat: scf.ForOp
+    """A copy of the nest, whose rows hand nothing on."""
+    store: rt.StoreOp
+    """What stores an element, in the copy."""
+    path: list[scf.ForOp]
+    """The loops around it."""
+    module: ModuleOp
+    slices: DataSlices
+    numbers: dict[scf.ForOp, SSAValue] = field(default_factory=dict[scf.ForOp, SSAValue])
+    """Loop → which iteration of it fills each row, in memory; of the outermost from 1 on, and 0 if there is none."""
+
+    def __post_init__(self) -> None:
+        self.index: SSAValue = self.store.index
+        """Where an element is."""
+
+    @staticmethod
+    def of(fill: FlatFill, flat: scf.ForOp, module: ModuleOp, slices: DataSlices) -> _Writer | None:
+        """None if rows could not compute by themselves what the nest stores, or gain nothing."""
+        memory = fill.memory.res
+        stores = [op for op in ops_within(flat) if isinstance(op, rt.StoreOp) and viewed(op.buffer) is memory]
+        path = loops_around(stores[0], flat.parent) if len(stores) == 1 else []
+        if len(path) < 2 or len(stores) != len([op for op in users(fill.memory) if flat.is_ancestor(op)]):
+            return None
+        (store,) = stores
+        if not all(constant_integer(loop.step) == 1 and slices.has_data_control(loop) for loop in path):
+            return None
+        if constant_integer(path[0].lb) != 0:
+            return None
+        if not all(map(slices.is_data, (store.index, *_offsets(store.buffer)))):
+            return None
+        variables = variables_of(path)
+        if not Repeatable(flat, variables, path[-1]).has(store.value):
+            return None
+        if not any(is_costly_function(op) for op in ops_within(fill.reader)):
+            rows = tuple(loop.body.block.args[0] for loop in path)
+            functions = {op.function.data for op in ops_within(fill.reader) if isinstance(op, rt.MathOp)}
+            if "square" not in functions or Nest(flat, rows, slices).terms(store.value) is None:
+                return None
+        return _Writer(fill, flat, store, path, module, slices)
+
+    def write(self) -> list[Operation]:
+        """Puts a branch in the place of nest and loop; what is to be done when data are bound, which stands ahead."""
+        reader = self.fill.reader
+        top, ahead = reader.parent, reader.prev_op
+        assert top is not None
+        write = OpWriter(reader)
+        slot = take_slots(self.module, 2)
+        begin = top.first_op
+        assert begin is not None
+        reads: list[SSAValue] = []
+        for n, value in enumerate(self._list_rows(write)):
+            write.before(rt.SetBoundOp(slot + n, value))
+            read = rt.BoundOp(slot + n, value.type)
+            rt.CoalescedAttr(IntAttr(slot)).put(read)
+            top.insert_op_before(read, begin)
+            reads.append(read.res)
+        written = list(ops_between(ahead, reader))
+        self._write_branch(*reads)
+        return written
+
+    def _list_rows(self, write: OpWriter) -> tuple[SSAValue, SSAValue]:
+        """Finds which iterations fill each element last; whether there is one for each, and then the number of rows."""
+        zero, one = write.whole(0), write.whole(1)
+        count = self.fill.reader.ub
+        found = write.put(rt.AllocOp(one, rt.BufferType(i64), zero=True))
+        place = OpWriter(self.store)
+        for offset in _offsets(self.store.buffer):
+            self.index = place.put(integer(arith.AddiOp, self.index, offset))
+        mark = integer(arith.AddiOp, self.index, zero)
+        place.before(mark)
+        for loop in self.path[:-1] if self._is_told_by_rows() else self.path:
+            self.numbers[loop] = write.put(rt.AllocOp(count, rt.BufferType(i32), zero=loop is self.path[0]))
+        first = self.numbers[self.path[0]]
+
+        def note(_: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
+            assert copy.parent is not None
+            inside, row = BlockEnd(copy.parent), copy.results[0]
+            before = inside.put(_wide(inside.put(rt.LoadOp(first, row))))
+            is_new = inside.put(arith.CmpiOp(before, zero, "eq"))
+            more = inside.put(arith.ExtUIOp(is_new, i64))
+            many = inside.put(integer(arith.AddiOp, inside.put(rt.LoadOp(found, zero)), more))
+            inside.put_op(rt.StoreOp(many, found, zero))
+            for loop, numbers in self.numbers.items():
+                number = values[loop.body.block.args[0]]
+                if numbers is first:
+                    number = inside.put(integer(arith.AddiOp, number, one))
+                inside.put_op(rt.StoreOp(inside.put(_narrow(number)), numbers, row))
+
+        write.before(self.slices.copy(self.flat, [mark], note))
+        discard(mark)
+        many = write.put(rt.LoadOp(found, zero))
+        conditions = [write.compare_integers("eq", many, count), write.compare_integers("sgt", many, zero)]
+        conditions += [write.compare_integers("sle", many, write.whole(_MOST_ROWS))]
+        is_there = write.both(conditions)
+        return is_there, write.put(arith.SelectOp.create(operands=(is_there, many, zero), result_types=(i64,)))
+
+    def _is_told_by_rows(self) -> bool:
+        """Whether the number of a row tells which iteration of the innermost loop fills it: these fill elements side by
+        side. An index of coefficients stays an index.
+        """
+        inner, forms = self.path[-1], IndexForms(self.path[-1])
+        form = forms.of(self.index)
+        if form is None or {m: n for m, n in form.items() if forms.variable in m} != {(forms.variable,): 1}:
+            return False
+        coefficients = (op for op in ops_within(inner) if isinstance(op, rt.LoadOp))
+        places = [op.index for op in coefficients if not self.slices.is_data_buffer(op.buffer)]
+        variable = inner.body.block.args[0]
+        return not any(
+            place is variable or (isinstance(place, OpResult) and is_inside(place, inner)) for place in places
+        )
+
+    def _numbers_of(self, row: SSAValue, inside: OpWriter) -> dict[SSAValue, SSAValue]:
+        """Variables of loops around the store → what they are where it fills a row."""
+        known: dict[SSAValue, SSAValue] = {}
+        for loop, numbers in self.numbers.items():
+            number = inside.put(_wide(inside.put(rt.LoadOp(numbers, row))))
+            if loop is self.path[0]:
+                number = inside.put(integer(arith.SubiOp, number, inside.whole(1)))
+            known[loop.body.block.args[0]] = number
+        if self.path[-1] not in self.numbers:
+            innermost = self.path[-1].body.block.args[0]
+            first = computed(self.index, {**known, innermost: inside.whole(0)}, self.flat, inside)
+            known[innermost] = inside.put(integer(arith.SubiOp, row, first))
+        return known
+
+    def _write_branch(self, condition: SSAValue, count: SSAValue) -> None:
+        fill, reader = self.fill, self.fill.reader
+        end, otherwise = scf.YieldOp.create(), Block()
+        branch = scf.IfOp.create(
+            operands=[condition],
+            result_types=[result.type for result in reader.results],
+            regions=[Region(Block([end])), Region(otherwise)],
+            location=reader.location,
+        )
+        OpWriter(reader).before(branch)
+        write = OpWriter(end)
+        memory = write.put(rt.AllocOp(count, fill.memory.res.type, location=fill.memory.location))
+        row, inside = new_loop(write, write.whole(0), count)
+        value = computed(self.store.value, self._numbers_of(row, inside), self.flat, inside)
+        inside.before(rt.StoreOp(value, memory, row, initial=True, location=self.store.location))
+        rows = cloned(reader, {fill.memory.res: memory, reader.ub: count})
+        write.before(rows)
+        end.operands = list(rows.results)
+        for result, new in zip(reader.results, branch.results, strict=True):
+            replace_uses(result, new)
+        for op in (fill.memory, *fill.before, fill.nest, reader):
+            op.detach()
+            otherwise.add_op(op)
+        otherwise.add_op(scf.YieldOp.create(operands=list(reader.results)))
+
+
+def _wide(value: SSAValue) -> Operation:
+    return arith.ExtSIOp.create(operands=(value,), result_types=(i64,))
+
+
+def _narrow(value: SSAValue) -> Operation:
+    return arith.TruncIOp.create(operands=(value,), result_types=(i32,))
