@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from level_outcomes import outcome
 from row_programs import row_data, row_program
 
 import ulam
@@ -20,7 +21,10 @@ def test_level_3_is_level_0(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for size in (0.3, 1.0):
         point = rng.normal(0, size, models[0].param_unc_num())
-        answers = [model.log_density_gradient(point) for model in models]
+        answers = [outcome(model, point) for model in models]
+        if any(isinstance(answer, str) for answer in answers):
+            assert answers[0] == answers[1], program
+            continue
         first, second = (np.array([value, *slopes]) for value, slopes in answers)
         np.testing.assert_array_equal(np.isfinite(first), np.isfinite(second), program)
         finite = np.isfinite(first)
