@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.loops.affine_rows import Nest
@@ -70,36 +70,38 @@ def write_flat_fills(name: str, module: ModuleOp, top: Block, slices: DataSlices
 
 def _flat_fills(top: Block, slices: DataSlices) -> Iterator[FlatFill]:
     """What nests fill for loops over rows that add to the target."""
-    for reader in [op for op in top.ops if isinstance(op, scf.ForOp)]:
-        if constant_integer(reader.lb) != 0 or constant_integer(reader.step) != 1 or not slices.is_data(reader.ub):
+    for reader in [op for op in ops_of(top) if type(op) is scf.ForOp]:
+        ops = ops_of(reader.body.block)
+        if not any(type(op) is ad.TargetAddOp for op in ops):
             continue
-        if any(isinstance(op, ad.TargetAddOp) for op in reader.body.block.ops):
-            read = dict.fromkeys(op.buffer.owner for op in reader.body.block.ops if isinstance(op, rt.LoadOp))
-            found = [fill for memory in read if (fill := _fill_of(memory, reader)) is not None]
-            if len(found) == 1:
-                yield found[0]
+        row = reader.body.block.args[0]
+        read = dict.fromkeys(op.buffer.owner for op in ops if type(op) is rt.LoadOp and op.index is row)
+        found = [memory for memory in read if type(memory) is rt.AllocOp and memory.parent is top]
+        fills = [fill for memory in found if (fill := _fill_of(memory, reader, slices)) is not None]
+        if len(fills) == 1:
+            yield fills[0]
 
 
-def _fill_of(memory: Operation | Block, reader: scf.ForOp) -> FlatFill | None:
+def _fill_of(memory: rt.AllocOp, reader: scf.ForOp, slices: DataSlices) -> FlatFill | None:
     """The nest that fills memory of which each row of a loop reads its element; None if there is not one such nest."""
     top = reader.parent
-    if not isinstance(memory, rt.AllocOp) or memory.parent is not top or not only_loaded_and_written(memory):
-        return None
     if not_clamped(memory.count) is not not_clamped(reader.ub) or memory.res.type != rt.BufferType(f64):
+        return None
+    if constant_integer(reader.lb) != 0 or constant_integer(reader.step) != 1 or not slices.is_data(reader.ub):
         return None
     assert top is not None
     using = {ancestor_in(op, top) for op in users(memory)}
-    ordered: list[Operation] = [op for op in top.ops if op in using]
-    if len(ordered) < 2:
+    ordered: list[Operation] = [op for op in ops_of(top) if op in using]
+    if len(ordered) < 2 or ordered[-1] is not reader or not only_loaded_and_written(memory):
         return None
-    *before, nest, last = ordered
-    if last is not reader or not isinstance(nest, scf.ForOp) or nest.results or not fills_before(nest, reader):
+    *before, nest, _ = ordered
+    if type(nest) is not scf.ForOp or not any(type(op) is scf.ForOp for op in ops_of(nest.body.block)):
         return None
-    if not all(isinstance(op, rt.FillOp) for op in before) or not _reads_own(reader, memory):
+    if nest.results or not all(type(op) is rt.FillOp for op in before) or not _reads_own(reader, memory):
         return None
     if not all(type(op) in PURE or type(op) in DIVISIONS or isinstance(op, _IN_NESTS) for op in ops_within(nest)):
         return None
-    if sum(1 for loop in (nest, reader) for _ in ops_within(loop)) > MOST_OPS:
+    if sum(1 for loop in (nest, reader) for _ in ops_within(loop)) > MOST_OPS or not fills_before(nest, reader):
         return None
     return FlatFill(memory, before, nest, reader)
 
