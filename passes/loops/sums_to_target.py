@@ -67,12 +67,12 @@ def run_on(function: func.FuncOp) -> bool:
 
 
 def _leave_branches(function: func.FuncOp) -> bool:
-    """Adds the results of branches in loops to the target in their arms; whether there were any."""
+    """Adds the results of branches to the target in their arms; whether there were any."""
     changed = False
     pending = [op for op in ops_within(function) if type(op) is ad.TargetAddOp]
     while pending:
         addition = pending.pop()
-        if enclosing(addition, scf.ForOp) is None or not addition.value.has_one_use():
+        if not addition.value.has_one_use():
             continue
         op = addition.value.owner
         if not isinstance(op, Operation) or op.parent is not addition.parent:
@@ -100,14 +100,14 @@ def _has_branch(op: arith.AddfOp) -> bool:
 
 
 def _is_branch(value: SSAValue, user: Operation) -> bool:
-    """Whether a branch beside the only user of a value chooses it, and does more than to choose.
-
-    One addition behind a choice is cheaper than two in its arms.
+    """Whether a branch beside the only user of a value chooses it, and does more than to choose: one addition behind a
+    choice is cheaper than two in its arms. Outside of loops what counts are those in its arms.
     """
     op = value.owner
     if not isinstance(op, scf.IfOp) or (op is not user and op.parent is not user.parent) or not value.has_one_use():
         return False
-    return any(isinstance(inner, rt.MathOp | scf.ForOp) for inner in ops_within(op))
+    does_more = scf.ForOp if enclosing(op, scf.ForOp) is None else rt.MathOp | scf.ForOp
+    return any(isinstance(inner, does_more) for inner in ops_within(op))
 
 
 def _split(addition: ad.TargetAddOp, summands: tuple[SSAValue, ...]) -> list[ad.TargetAddOp]:

@@ -348,3 +348,28 @@ def test_pairs_of_all_rows(inner: str) -> None:
         assert model.log_density_gradient(point)[0] == pytest.approx(value, rel=1e-11)
         assert model.log_density_gradient(point)[1] == pytest.approx(gradient, rel=1e-11)
     assert sum(choice.figures.get("bytes", 0) for choice in model.layout_choices()) <= 2 * 150 * 16
+
+
+def test_loops_of_reduce_sum_have_layouts() -> None:
+    """What it gives is chosen by a branch on whether there are rows at all."""
+    program = """
+    functions {
+      real part_lpmf(array[] int y, int first, int last, array[] int g, vector a, real b) {
+        real sum_of_part = 0;
+        for (n in first : last) sum_of_part += poisson_log_lupmf(y[n - first + 1] | a[g[n]] + b * (g[n] > 2));
+        return sum_of_part;
+      }
+    }
+    data { int N; array[N] int y; array[N] int<lower=1, upper=3> g; }
+    parameters { vector[3] a; real b; }
+    model { target += reduce_sum(part_lupmf, y, 10, g, a, b); }
+    """
+    rng = np.random.default_rng(3)
+    for n in (0, 2000):
+        data = {"N": n, "y": rng.poisson(1, n), "g": rng.integers(1, 4, n)}
+        expected, found = (ulam.StanModel(program, data, opt_level=level) for level in (0, 3))
+        point = rng.normal(size=4)
+        value, gradient = expected.log_density_gradient(point)
+        assert found.log_density(point) == pytest.approx(value, rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(found.log_density_gradient(point)[1], gradient, rtol=1e-10, atol=1e-10)
+        assert any(choice.taken and choice.layout == "unique rows" for choice in found.layout_choices()) == (n > 0)

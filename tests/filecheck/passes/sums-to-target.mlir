@@ -90,3 +90,31 @@ builtin.module {
 }
 // CHECK:       [[SUM:%.*]] = scf.for
 // CHECK:       ad.target_add [[SUM]]
+
+// -----
+
+// Outside of loops, what a branch with loops gives is added in its arms, so that they are loops that add to the target.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %some = arith.cmpi sgt, %n, %0 : i64
+    %all = scf.if %some -> (f64) {
+      %sum = scf.for %i = %0 to %n step %1 iter_args(%s = %zero) -> (f64) : i64 {
+        %a = rt.load %x[%i] : f64
+        %next = arith.addf %s, %a fastmath<reassoc> : f64
+        scf.yield %next : f64
+      }
+      scf.yield %sum : f64
+    } else {
+      scf.yield %zero : f64
+    }
+    ad.target_add %all
+    func.return %zero : f64
+  }
+}
+// CHECK:       scf.if %some
+// CHECK-NEXT:    scf.for %i
+// CHECK-NEXT:      %a = rt.load %x[%i] : f64
+// CHECK-NEXT:      ad.target_add %a
