@@ -4,19 +4,21 @@
 
 The *rows* of the nest are its innermost iterations. A value of a row is a sum of terms, each a product of data of that
 row and of a *leaf*, which is the same in all rows (`a`, `b`), in all rows with the same integer of the data, its *key*
-(`u[g[n]]` by `g[n]`), or for each iteration of loops inside of the row (`c[k]`). A term without a leaf is data.
+(`u[g[n]]` by `g[n]`), or for each iteration of loops inside of the row (`c[k]`). A term without a leaf is data. Where a
+branch of data gives a value, its terms are those of both arms, with data that are 0 where an arm is not taken.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import i64
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import f64, i64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer, known_constant
+from ulam.dialects.scalar_ops import constant, constant_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -32,6 +34,8 @@ from ulam.passes.loops.filled_buffers import (
     same_index,
     users,
 )
+from ulam.passes.loops.op_writer import BlockEnd
+from ulam.passes.rewriting import copies
 
 MOST_TERMS = 200
 """Of one value: what is longer is left alone."""
@@ -62,6 +66,42 @@ class LinearTerm:
 
 
 Terms = list[LinearTerm]
+_IN_CHOICES = frozenset((*PURE, rt.LoadOp, scf.IfOp, scf.YieldOp))
+"""What branches that give values may do."""
+
+
+@record
+class DataChoices:
+    """Data that rows have in one arm of a branch, and 0 in the other, written ahead of the branch."""
+
+    written: list[Operation] = field(default_factory=list[Operation])
+
+    def put(self, branch: scf.IfOp, arm: int, data: Sequence[SSAValue], divisors: Sequence[SSAValue]) -> SSAValue:
+        """A quotient of products of data, in one arm of a branch."""
+        known: dict[SSAValue, SSAValue] = {}
+        needed = _ahead_of([*data, *divisors], branch)
+        body = Block(copies([op for op in branch.regions[arm].block.ops if op in needed], known))
+        inside = BlockEnd(body)
+        value: SSAValue = inside.put(constant(1.0, f64))
+        for cls, factors in ((arith.MulfOp, data), (arith.DivfOp, divisors)):
+            for factor in factors:
+                value = inside.put(cls(value, known.get(factor, factor)))
+        inside.put_op(scf.YieldOp.create(operands=[value]))
+        nothing = constant(0.0, f64)
+        blocks = [body, Block([nothing, scf.YieldOp.create(operands=[nothing.results[0]])])]
+        regions = [Region(block) for block in (blocks if arm == 0 else blocks[::-1])]
+        made = scf.IfOp.create(operands=[branch.cond], result_types=[f64], regions=regions, location=branch.location)
+        assert branch.parent is not None
+        branch.parent.insert_op_before(made, branch)
+        self.written.append(made)
+        return made.results[0]
+
+    def take_back(self) -> None:
+        """Erases what has been written."""
+        for op in reversed(self.written):
+            op.detach()
+            op.erase()
+        self.written.clear()
 
 
 @record(frozen=True)
@@ -80,6 +120,8 @@ class Nest:
     outer: scf.ForOp
     rows: tuple[SSAValue, ...]
     slices: DataSlices
+    choices: DataChoices | None = None
+    """What writes data of branches; None: rows with branches have no terms."""
     fills: dict[scf.ForOp, MeansAhead] = field(default_factory=dict[scf.ForOp, "MeansAhead"])
     """Nests ahead of this one whose only purpose is to fill buffers that it reads."""
     stays: bool = False
@@ -119,6 +161,8 @@ class Nest:
         assert isinstance(op, Operation)
         if isinstance(op, rt.LoadOp):
             return self._find_load(op)
+        if isinstance(op, scf.IfOp):
+            return self._find_choice(op)
         if type(op) not in PURE:
             return None
         variables: frozenset[SSAValue] = frozenset()
@@ -142,6 +186,18 @@ class Nest:
         places = [place for place in (op.index, *self._offsets(op.buffer)) if not self.is_shared(place)]
         key = self._key(places[0]) if len(places) == 1 else None
         return None if key is None else _Facts(found.variables, True, frozenset((key,)))
+
+    def _find_choice(self, op: scf.IfOp) -> _Facts | None:
+        """Of what a branch gives, if data alone give it."""
+        if self.choices is None or not all(type(inner) in _IN_CHOICES for inner in ops_within(op)):
+            return None
+        variables: frozenset[SSAValue] = frozenset()
+        for value in (op.cond, *(end for region in op.regions for end in terminator(region.block).operands)):
+            found = self.facts(value)
+            if found is None or found.varied:
+                return None
+            variables |= found.variables
+        return _Facts(variables)
 
     def _with_offsets(self, facts: _Facts, buffer: SSAValue) -> _Facts | None:
         """With what the offsets of views in the nest are computed from, as of a segment of data that each row has."""
@@ -217,7 +273,31 @@ class Nest:
             return self._loop_sum(op, value)
         if isinstance(op, rt.LoadOp):
             return self._loaded(op, facts)
+        if isinstance(op, scf.IfOp):
+            return self._chosen(op, op.results.index(value))
         return None
+
+    def _chosen(self, op: scf.IfOp, position: int) -> Terms | None:
+        """What a branch of data gives: the terms of each arm where it is taken, and those of both in any case."""
+        if self.choices is None or not is_inside(op.cond, self.outer) or not self.is_data(op.cond):
+            return None
+        if not all(type(inner) in _IN_CHOICES for inner in ops_within(op)):
+            return None
+        arms = [self.terms(terminator(region.block).operands[position]) for region in op.regions]
+        if any(terms is None for terms in arms):
+            return None
+        first, second = (terms or [] for terms in arms)
+        both = [term for term in first if term in second]
+        found = list(both)
+        for arm, terms in enumerate((first, second)):
+            for term in terms:
+                if term in both:
+                    continue
+                if term.key is not None or term.loops or term.moved or any(is_inside(v, op) for v in term.leaf):
+                    return None
+                data = self.choices.put(op, arm, term.data, term.divisors)
+                found.append(LinearTerm(term.negative, (data,), leaf=term.leaf))
+        return found
 
     def _is_sum(self, value: SSAValue) -> bool:
         """Whether a value of inside is a sum: its terms may be those of other values, too."""
@@ -340,6 +420,19 @@ class MeansAhead:
 
     nest: Nest
     moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
+
+
+def _ahead_of(values: Sequence[SSAValue], inside: Operation) -> set[Operation]:
+    """What computes values inside of an op."""
+    found: set[Operation] = set()
+    work = list(values)
+    while work:
+        value = work.pop()
+        op = value.owner
+        if isinstance(op, Operation) and op not in found and is_inside(value, inside):
+            found.add(op)
+            work += [operand for inner in ops_within(op) for operand in inner.operands]
+    return found
 
 
 def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:

@@ -27,7 +27,7 @@ from ulam.dialects.scalar_ops import may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.affine_rows import LinearTerm, Nest, target_additions
+from ulam.passes.loops.affine_rows import DataChoices, LinearTerm, Nest, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
@@ -81,7 +81,7 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     if not additions:
         return None
     around = _around(additions[0].op, loop)
-    nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices)
+    nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices, DataChoices())
     scales = RowScales(nest)
     addends = [addend for addition in additions for addend in _addends(_Addend(addition.value, addition.into), scales)]
     paths = [(addend, _path(addend, scales)) for addend in addends]
@@ -101,7 +101,7 @@ def are_squares(
     rows have, and otherwise data or the same in all rows. `rows`: the variables of the loops that count them;
     `of_one_row`: whether the number of the innermost is that of a row.
     """
-    nest = Nest(outer, rows, slices)
+    nest = Nest(outer, rows, slices, DataChoices())
     scales = RowScales(nest)
     found = SquareSums(outer, [], [], [], [], [], [], scales)
     are_any = is_fit = False
@@ -321,17 +321,18 @@ def _step(op: Operation, nest: Nest) -> int | None:
     return 0 if isinstance(op, arith.NegfOp) else None
 
 
-_HARMLESS = (scf.ForOp, scf.YieldOp, rt.LoadOp, rt.AllocOp, rt.ViewOp, ad.TargetAddOp)
+_HARMLESS = (scf.ForOp, scf.IfOp, scf.YieldOp, rt.LoadOp, rt.AllocOp, rt.ViewOp, ad.TargetAddOp)
+_IN_CHOICES = (rt.LoadOp, scf.IfOp, scf.YieldOp)
 _LOCAL = (rt.StoreOp, rt.FillOp, ad.AccumulateOp)
 
 
 def _other_effect(loop: scf.ForOp) -> str | None:
     """What else a nest does than computing in memory of its own, and adding to the target."""
     for op in ops_within(loop):
+        if isinstance(op, scf.IfOp) and not _gives_values(op):
+            return "it has a branch"
         if type(op) in PURE or isinstance(op, _HARMLESS):
             continue
-        if isinstance(op, scf.IfOp):
-            return "it has a branch"
         if isinstance(op, rt.CheckOp):
             return "it checks something that is not known before"
         if not isinstance(op, _LOCAL):
@@ -340,6 +341,11 @@ def _other_effect(loop: scf.ForOp) -> str | None:
         if not is_inside(buffer, loop):
             return "something else reads what it computes"
     return None
+
+
+def _gives_values(op: scf.IfOp) -> bool:
+    """Whether a branch does nothing but to choose what it gives."""
+    return bool(op.results) and all(type(inner) in PURE or isinstance(inner, _IN_CHOICES) for inner in ops_within(op))
 
 
 def _identity(term: LinearTerm) -> LinearTerm:

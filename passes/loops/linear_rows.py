@@ -11,12 +11,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.records import record
+from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.effects import PURE, UNKNOWN, Root, root, written_roots_within
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_scales import RowScales
-from ulam.passes.rewriting import applied_to
+from ulam.passes.rewriting import applied_to, cloned
 
 MOST_STRAIGHT = 6
 """So many shared coefficients are combined without memory."""
@@ -133,9 +134,19 @@ class Copier:
         if self.stays(value):
             return value
         op = value.owner
-        assert isinstance(op, Operation) and not op.regions, value
+        assert isinstance(op, Operation), value
+        if isinstance(op, scf.IfOp):
+            return self._choice(op, value, env, write)
+        assert not op.regions, value
         operands = [self.value(operand, env, write) for operand in op.operands]
         env[value] = write.put(applied_to(op, operands))
+        return env[value]
+
+    def _choice(self, op: scf.IfOp, value: SSAValue, env: Environment, write: OpWriter) -> SSAValue:
+        known = {free: self.value(free, env, write) for free in free_values_of_op(op)}
+        copy = cloned(op, known)
+        write.before(copy)
+        env.update(zip(op.results, copy.results, strict=True))
         return env[value]
 
     def product(self, factors: Sequence[SSAValue], env: Environment, write: OpWriter) -> SSAValue | None:

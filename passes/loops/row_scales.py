@@ -108,6 +108,8 @@ class RowScales:
 
     def take_back(self) -> None:
         """Erases what has been written."""
+        if self.nest.choices is not None:
+            self.nest.choices.take_back()
         for op in reversed(self._written):
             op.detach()
             op.erase()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import assert_same_outcomes, outcome
 
 import ulam
 
@@ -213,3 +214,41 @@ def test_several_conditions_of_a_row_are_one_branch_on_data(n: int) -> None:
             np.testing.assert_allclose(second, first, rtol=1e-10, atol=1e-10)
     if n == 2000:
         assert taken(found) == {("parts of rows", 2000), ("unique rows", 2000)}
+
+
+CHOSEN_MEANS = """
+data {
+  int<lower=0> N;
+  array[N] int<lower=0, upper=1> seen; array[N] int<lower=0, upper=3> site;
+  vector[3] rate; vector[N] x; vector[N] z; vector[N] w; vector[N] y;
+}
+parameters { real a; real b; real c; real<lower=0> s; }
+model {
+  for (n in 1 : N) {
+    real mu = a + b * x[n];
+    if (seen[n]) mu += c * z[n];
+    else mu -= c;
+    if (site[n] > 0) mu += 2 * b * rate[site[n]];
+    y[n] ~ normal(mu, s);
+  }
+  for (n in 1 : N) y[n] ~ normal(seen[n] ? a : b * x[n] / w[n], s);
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 300])
+def test_means_that_data_choose_have_reduced_rows(n: int) -> None:
+    """What an arm reads counts where it is taken: elsewhere it may be no number, or not be there."""
+    rng = np.random.default_rng(8)
+    seen, x = rng.integers(0, 2, n), rng.normal(size=n)
+    data = {
+        "N": n, "seen": seen, "site": rng.integers(0, 4, n), "rate": [0.5, -1.0, 2.0], "x": x,
+        "z": np.where(seen, rng.normal(size=n), np.nan), "w": np.where(seen, 0.0, 2.0), "y": x + rng.normal(size=n),
+    }  # fmt: skip
+    expected, found = (ulam.StanModel(CHOSEN_MEANS, data, opt_level=level) for level in (0, 3))
+    assert_same_outcomes(expected, found, at=2)
+    assert taken(found) == ({("reduced rows", 300)} if n == 300 else set())
+    if n == 300:
+        data["y"][5] = np.nan
+        models = [ulam.StanModel(CHOSEN_MEANS, data, opt_level=level) for level in (0, 3)]
+        assert len({outcome(model, np.zeros(4)) for model in models}) == 1

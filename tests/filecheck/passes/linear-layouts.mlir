@@ -173,3 +173,79 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// A coefficient that data choose has a column that is 0 where they do not; what the arm reads is read there alone.
+// CHECK-LABEL: @evaluate
+// CHECK:      func.func @bind
+// CHECK:      scf.if {{.*}} -> (f64) {
+// CHECK:        rt.load
+// CHECK:        arith.constant 1.000000e+00 : f64
+// CHECK-NEXT:   arith.mulf
+// CHECK-NEXT:   scf.yield
+// CHECK-NEXT: } else {
+// CHECK-NEXT:   arith.constant 0.000000e+00 : f64
+// CHECK-NEXT:   scf.yield
+// CHECK:      rt.kernel design_row
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %seen = rt.bound 3 : !rt.buf<i32>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %none = arith.constant 0 : i32
+    %a = rt.load %theta[%i0] : f64
+    %b = rt.load %theta[%i1] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %f = rt.load %seen[%i] : i32
+      %c = arith.cmpi ne, %f, %none : i32
+      %m = scf.if %c -> (f64) {
+        %u = rt.load %x[%i] : f64
+        %p = arith.mulf %b, %u : f64
+        %t = arith.addf %a, %p : f64
+        scf.yield %t : f64
+      } else {
+        scf.yield %a : f64
+      }
+      %v = rt.load %y[%i] : f64
+      %r = arith.subf %v, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      ad.target_add %q
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}
+
+// -----
+
+// What parameters choose is not linear.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:  rt.kernel design_row
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %a = rt.load %theta[%i0] : f64
+    %b = rt.load %theta[%i1] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %v = rt.load %y[%i] : f64
+      %c = arith.cmpf olt, %a, %v : f64
+      %m = scf.if %c -> (f64) {
+        scf.yield %b : f64
+      } else {
+        scf.yield %a : f64
+      }
+      %r = arith.subf %v, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      ad.target_add %q
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}
