@@ -30,9 +30,10 @@ def take_rows_of(memory: rt.AllocOp, loop: scf.ForOp, bound: dict[int, SSAValue]
     """Lets a loop fill memory that one ahead fills for it; whether it did."""
     block = memory.parent
     assert block is not None
-    around = [op for op in block.ops if op in {ancestor_in(user, block) for user in users(memory)}]
+    using = {ancestor_in(user, block) for user in users(memory)}
+    around = [op for op in block.ops if op in using]
     loops = [op for op in around if isinstance(op, scf.ForOp)]
-    others = [op for op in around if op not in loops]
+    others = [op for op in around if not isinstance(op, scf.ForOp)]
     if len(loops) < 2 or loops[-1] is not loop or not all(isinstance(op, rt.FillOp) for op in others):
         return False
     if not all(_is_range(filler, loop) for filler in loops[:-1]):
