@@ -221,11 +221,16 @@ real student_t_lccdf(real y, real nu, real mu, real sigma) {
   return student_t_log_probability(scaled_outcome(mu - y, sigma), nu);
 }
 
-/* Pr(T <= t). Near 0 through the complement, where the square of t would lose t's derivative; at 0 by the slope there, as a
- * root has none. */
+/* Pr(T <= t). */
 real student_t_probability(real t, real nu) {
   if (is_inf(t)) return t > 0 ? 1 : 0;
   if (nu > 1e15 && abs(t) < 1e10 * (1 + nu)) return exp(nearly_normal_log_probability(t, nu));
+  return student_t_beta_probability(t, nu);
+}
+
+/* The same for what is neither infinite nor nearly normal. Near 0 through the complement, where the square of t would
+ * lose t's derivative; at 0 by the slope there, as a root has none. */
+real student_t_beta_probability(real t, real nu) {
   if (t < -1e10 * (1 + nu)) return exp(student_t_log_far_tail(-t, nu));
   if (t > 1e10 * (1 + nu)) return 1 - exp(student_t_log_far_tail(t, nu));
   return square(t) * (nu + 1) < 1e-17 * nu
@@ -246,9 +251,11 @@ real student_t_log_probability(real t, real nu) {
   if (is_inf(t)) return t > 0 ? 0 : negative_infinity();
   if (nu > 1e15 && abs(t) < 1e10 * (1 + nu)) return nearly_normal_log_probability(t, nu);
   if (t < -1e10 * (1 + nu)) return student_t_log_far_tail(-t, nu);
-  return t > 0 ? log1m(student_t_probability(-t, nu))
-         : t > -2 ? log(student_t_probability(t, nu))
-         : log_inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)), 1 / (1 + nu / square(t))) - log2();
+  if (t > -2) {
+    real tail = student_t_beta_probability(t > 0 ? -t : t, nu);
+    return t > 0 ? log1m(tail) : log(tail);
+  }
+  return log_inc_beta(0.5 * nu, 0.5, nu / (nu + square(t)), 1 / (1 + nu / square(t))) - log2();
 }
 
 /* The same for so many degrees of freedom nu that 1 / nu is rounding. w is such that exp(-w^2 / 2) is the power of the
