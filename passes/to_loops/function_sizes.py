@@ -1,23 +1,32 @@
-"""How many ops a function has where it is written in place, with all that it calls."""
+"""How many ops a function has where it is written in place, with all that is written in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 
 
 class FunctionSizes:
-    """The sizes of functions in the `stan` dialect, each measured once. `refuses`: calls that leave one without."""
+    """The sizes of functions in the `stan` dialect, each measured once.
 
-    def __init__(self, functions: dict[str, stan.FuncOp], refuses: Callable[[stan.CallOp], bool]) -> None:
+    `refuses`: calls that leave one without. `are_called`: functions that are never written in place.
+    """
+
+    def __init__(
+        self,
+        functions: dict[str, stan.FuncOp],
+        refuses: Callable[[stan.CallOp], bool],
+        are_called: Container[str] = (),
+    ) -> None:
         self._functions = functions
         self._refuses = refuses
+        self._are_called = are_called
         self._known: dict[str, int | None] = {}
 
     def of(self, name: str) -> int | None:
-        """The number of its ops and of those of what it calls; None if one of these calls is refused, or is its own."""
+        """The number of its ops and of those of what is written in it; None if one of its calls is refused."""
         if name not in self._known:
             self._known[name] = None
             self._known[name] = self._measured(self._functions[name])
@@ -31,7 +40,7 @@ class FunctionSizes:
                 continue
             if self._refuses(op):
                 return None
-            if (callee := written_as(op)) is not None:
+            if (callee := written_as(op)) is not None and callee not in self._are_called:
                 inner = self.of(callee)
                 if inner is None:
                     return None

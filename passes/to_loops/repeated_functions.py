@@ -1,15 +1,18 @@
 """Which functions of a large program are functions of their own, instead of being written in place of every call.
 
 Written in place, a function is optimised together with what is around it, and what it computes of data alone is
-computed when data are bound. Where a large function is called from many places, all passes and LLVM go through as many
-copies of it, forward and reverse; a function of its own has one of each for all calls with the same arguments that are
-autodiff and the same known integers.
+computed when data are bound: a sum over data, the factorials of counts. Constants of a prior are no reason to keep it
+there, as there are no more of them than of terms that depend on parameters, nor are comparisons of numbers and
+containers that are only taken apart. Where a large function is called from many places, all passes and LLVM go through
+as many copies of it, forward and reverse; a function of its own has one of each for all calls with the same arguments
+that are autodiff and the same known integers. What calls a recursive function may be one as any other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 
 from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -18,6 +21,7 @@ from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.library.requirements import REQUIREMENTS
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
+from ulam.passes.analysis.call_graph import recursive_functions
 from ulam.passes.remarks import remark
 from ulam.passes.to_loops.function_sizes import FunctionSizes, written_as
 from ulam.passes.to_loops.lowering import is_density
@@ -29,7 +33,7 @@ ENDLESS = 100_000
 """Ops of all copies of a function from which it is one of its own at all levels, whatever it would gain in place: as
 many take minutes, and where each function calls the next one twice, there are soon more than can be written."""
 FEW = 2
-"""So many copies are no reason for calls."""
+"""Of so many copies all but the first count."""
 _BLOCKS = {
     "setup": ("transformed_data",),
     "density": ("transformed_parameters", "model"),
@@ -37,8 +41,10 @@ _BLOCKS = {
 }
 """The blocks whose calls are written in a unit, by what that computes."""
 _FILLED = ("rep_vector", "rep_row_vector", "rep_matrix", "rep_array")
-_CHEAP = frozenset({"rows", "cols", "size", "num_elements", "dims", *_FILLED})
-"""Functions of the library whose calls with data alone are no work."""
+_MOVED = ("reverse", "head", "tail", "segment", "append_row", "append_col", "append_array")
+_CHEAP = frozenset({"rows", "cols", "size", "num_elements", "dims", *_FILLED, *_MOVED})
+"""Functions of the library whose calls with data alone are no work: what they give is read element by element."""
+_LOOPS = stan.ForOp | stan.ForEachOp | stan.WhileOp
 
 
 class RepeatedFunctions:
@@ -64,8 +70,6 @@ class RepeatedFunctions:
         self.solves_once = computes == "density" and binds
         """Whether solutions that depend on data alone are computed when data are bound, not with optional output."""
         self._callees: dict[str, Counter[str]] = {}
-        self._sizes = FunctionSizes(functions, lambda op: False)
-        self._sizes_without_solvers = FunctionSizes(functions, lambda op: op.callback is not None)
         self._places: dict[str, int] | None = None
         self._told: set[str] = set()
         self._given: dict[str, int] = {}
@@ -79,7 +83,7 @@ class RepeatedFunctions:
             return False
         name = function.sym_name.data
         places, size = self._places_of(name), self._sizes.of(name)
-        if places <= FEW or size is None or places * size < BUDGET:
+        if size is None or (places - 1 if places <= FEW else places) * size < BUDGET:
             return False
         told = f"{size} ops in {places} places, "
         if places * size >= ENDLESS:
@@ -116,6 +120,19 @@ class RepeatedFunctions:
             remark("convert-stan-to-loops", function.location or UnknownLoc(), subject, message, done=done)
 
     # ------------------------------------------------------------ figures
+
+    @cached_property
+    def _recursive(self) -> frozenset[str]:
+        """Functions of the program that are called in any case."""
+        return recursive_functions({name: f for name, f in self._functions.items() if f.library is None})
+
+    @cached_property
+    def _sizes(self) -> FunctionSizes:
+        return FunctionSizes(self._functions, lambda op: False, self._recursive)
+
+    @cached_property
+    def _sizes_without_solvers(self) -> FunctionSizes:
+        return FunctionSizes(self._functions, lambda op: op.callback is not None, self._recursive)
 
     def _places_of(self, name: str) -> int:
         if self._places is None:
@@ -176,28 +193,53 @@ class RepeatedFunctions:
             if not isinstance(op, stan.CallOp) or op.callee.data in REQUIREMENTS or op.callee.data in _CHEAP:
                 continue
             bits = tuple(bool(dependence(argument, known, anything)) for argument in op.arguments)
-            if is_density(op) and not all(bits) and not (drops and op.unnormalized is not None):
+            if is_density(op) and not bits[0] and not (drops and op.unnormalized is not None):
                 return True
             if bits and not any(bits):
-                if _is_work(op, function):
+                if self._is_work(op, function):
                     return True
-            elif op.user is not None:
+            elif op.user is not None and op.callee.data not in self._recursive:
                 callee = self._functions[op.callee.data]
                 inner = body_drops_constants(callee, drops and op.unnormalized is not None)
                 if self._has_work_on_data(callee, bits, drops=inner):
                     return True
         return False
 
+    def _is_work(self, op: stan.CallOp, function: stan.FuncOp) -> bool:
+        """Whether a call with data alone takes more time than one elementary function of a number."""
+        if not all(map(_is_number, op.arguments)):
+            return True
+        callee = written_as(op)
+        if callee is None:
+            return not _is_of_ints(op) and _is_in_loop(op, function)
+        return not self._only_decides(callee)
 
-def _is_work(op: stan.CallOp, function: stan.FuncOp) -> bool:
-    """Whether a call with data alone takes more time than a few additions: not one elementary function of a number."""
-    scalars = all(isinstance(argument.type, stan.IntType | stan.RealType) for argument in op.arguments)
-    return not scalars or written_as(op) is not None or _is_in_loop(op, function)
+    def _only_decides(self, name: str) -> bool:
+        """Whether a function compares numbers and computes with ints, one after the other."""
+        for op in ops_within(self._functions[name].body):
+            if isinstance(op, _LOOPS):
+                return False
+            if isinstance(op, stan.CallOp) and op.operands and not _is_of_ints(op):
+                callee = written_as(op)
+                if callee is None or callee in self._recursive or not self._only_decides(callee):
+                    return False
+        return True
+
+
+def _is_number(value: SSAValue) -> bool:
+    """Whether a value is a number, or as many as are written."""
+    return isinstance(value.type, stan.IntType | stan.RealType) or isinstance(value.owner, stan.ArrayOp)
+
+
+def _is_of_ints(op: stan.CallOp) -> bool:
+    """Whether a call makes an int of ints, without a function of the program."""
+    values = (*op.operands, *op.results)
+    return op.user is None and all(isinstance(value.type, stan.IntType) for value in values)
 
 
 def _is_in_loop(op: Operation, function: stan.FuncOp) -> bool:
     while (parent := op.parent_op()) is not None and parent is not function:
-        if isinstance(parent, stan.ForOp | stan.ForEachOp | stan.WhileOp):
+        if isinstance(parent, _LOOPS):
             return True
         op = parent
     return False

@@ -101,6 +101,63 @@ def test_what_data_alone_decide_stays_in_place(monkeypatch: pytest.MonkeyPatch) 
         assert "in 4 places" in told[0].message
 
 
+PRIORS = """
+functions {
+  real prior_lpdf(vector z, vector scale, int family) {
+    if (family == 1) return normal_lpdf(z | 0, scale);
+    return inv_gamma_lpdf(exp(z) | 0.5 * scale, scale) + reverse(scale)[1];
+  }
+  real power(real x, int n);
+  real power(real x, int n) { return n == 0 ? log(2) : x * power(x, n - 1); }
+  vector powers(vector z, vector scale, int n) {
+    vector[2] s = reverse(scale) * max({1, n});
+    return !is_inf(scale[1]) ? s .* z : z * power(z[1], n);
+  }
+  vector weighted(vector z, vector y) { return z * sum(log(square(y) + 1)); }
+}
+data { vector<lower=0>[2] scale; int n; int family; }
+parameters { vector[2] z; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "is_called"),
+    [
+        ("prior_lpdf", "prior_lpdf({k}.0 * z | scale, family)", True),
+        ("powers", "sum(powers({k}.0 * z, scale, n))", True),
+        ("weighted", "sum(weighted({k}.0 * z, scale))", False),
+    ],
+)
+def test_what_is_no_work_on_data_is_called(
+    name: str, term: str, is_called: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constants of priors, decisions, calls of recursive functions, and what only moves; not functions of data."""
+    found: list[np.ndarray] = []
+    for budget in (10, 10**9):
+        monkeypatch.setattr(repeated_functions, "BUDGET", budget)
+        terms = " ".join(f"target += {term.format(k=k)};" for k in range(1, 5))
+        compiled = ulam.StanModel(
+            f"{PRIORS} model {{ {terms} }}",
+            {"scale": [0.7, 1.3], "n": 4, "family": 2},
+            passes="copy-propagation",
+            cache=False,
+        )
+        value, gradient = compiled.log_density_gradient(np.array([0.3, -0.4]))
+        found.append(np.array([value, *gradient]))
+        assert any(name in symbol for symbol in called(compiled)) == (is_called and budget == 10)
+    np.testing.assert_allclose(*found, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("places", "is_called"), [(2, False), (3, True)])
+def test_two_copies_count_as_one(places: int, is_called: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = " ".join(f"target += sum(powers({k}.0 * z, scale, n));" for k in range(places))
+    for budget, expected in ((80, is_called), (30, True)):
+        monkeypatch.setattr(repeated_functions, "BUDGET", budget)
+        data = {"scale": [0.7, 1.3], "n": 4, "family": 2}
+        compiled = ulam.StanModel(f"{PRIORS} model {{ {terms} }}", data, passes="copy-propagation", cache=False)
+        assert any("powers" in name for name in called(compiled)) == expected
+
+
 def test_what_is_not_differentiated_has_one_version_for_data_and_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_functions, "BUDGET", 10)
     designs = ("X", "2 * X", "b[1] * X", "X + b[2]")
