@@ -4,13 +4,13 @@
 
 Designs of condition numbers from 1e2 to 1e10, nearly collinear, with offsets, of very large and small scales; each for
 sums of squares (columns that the program writes out, in a matrix, beside coefficients of groups) and for sums of
-quadratic forms (vectors with one mean, and with means that are linear in the columns). Points are near the
-coefficients that fit best (these, and by parts in 1e9 and 1e3 away), as far from these as draws of a posterior are, and
-elsewhere: 0, small, large, random. Errors of log densities and gradients are relative to the sum of the sizes of what
-is added up, in units of 2^-53; told is the largest at a kind of points by levels 0 and 3, and what became of layouts.
-Level 3 is worse where its error is more than twice that of level 0 and a unit, or above 1e-10; then the exit status is
-1. Without --all such rows are told alone. The last lines have the worst ratios: errors below a unit counted as one, and
-as they are.
+quadratic forms (vectors with one mean, with means that are linear in the columns, and with those of groups). Points are
+near the coefficients that fit best (these, and by parts in 1e9 and 1e3 away), as far from these as draws of a posterior
+are, and elsewhere: 0, small, large, random. Errors of log densities and gradients are relative to the sum of the sizes
+of what is added up, in units of 2^-53; told is the largest at a kind of points by levels 0 and 3, and what became of
+layouts. Level 3 is worse where its error is more than twice that of level 0 and a unit, or above 1e-10; then the exit
+status is 1. Without --all such rows are told alone. The last lines have the worst ratios: errors below a unit counted
+as one, and as they are.
 """
 
 from __future__ import annotations
@@ -142,17 +142,20 @@ class Squares:
 
 @dataclass(frozen=True)
 class Forms:
-    """y[n] ~ multi_normal(a + B x[n], diag(s) C diag(s)): parameters a, B, s."""
+    """y[n] ~ multi_normal(a + B x[n] + u[g[n]], diag(s) C diag(s)): parameters a, B, u, s."""
 
     program: str
     outcomes: int
     has_columns: bool = True
+    groups: int = 0
 
     def source(self) -> str:
         """The program."""
         return (
-            "data { int N; int K; int P; matrix[N, P] X; array[N] vector[K] y; matrix[K, K] C; } "
-            f"parameters {{ vector[K] a; matrix[K, P] B; vector[K] s; }} model {{ {self.program} }}"
+            "data { int N; int K; int P; int J; matrix[N, P] X; array[N] vector[K] y; matrix[K, K] C; "
+            "array[N] int g; } "
+            "parameters { vector[K] a; matrix[K, P] B; array[J] vector[K] u; vector[K] s; } "
+            f"model {{ {self.program} }}"
         )
 
     def correlations(self) -> Array:
@@ -162,8 +165,10 @@ class Forms:
     def data(self, x: Array, y: Array, rng: np.random.Generator) -> tuple[dict[str, Any], Array]:
         """The data, and all columns with coefficients."""
         x = x if self.has_columns else x[:, :0]
-        data = {"N": len(x), "K": self.outcomes, "P": x.shape[1], "X": x, "y": y, "C": self.correlations()}
-        return data, np.hstack([np.ones((len(x), 1)), x])
+        g = rng.integers(0, max(self.groups, 1), len(x))
+        sizes = {"N": len(x), "K": self.outcomes, "P": x.shape[1], "J": self.groups}
+        data = {**sizes, "X": x, "y": y, "C": self.correlations(), "g": g + 1}
+        return data, np.hstack([np.ones((len(x), 1)), x, np.eye(max(self.groups, 1))[g][:, : self.groups]])
 
     def parameters(self, coefficients: Array, scales: Array, size: int) -> tuple[Array, Array]:
         """The point with these coefficients, one row of them for each column; all of its places."""
@@ -187,6 +192,7 @@ class Forms:
 
 Model = Squares | Forms
 OF_X = "for (i in 1 : N) y[i] ~ multi_normal(a + B * X[i]', quad_form_diag(C, s));"
+OF_GROUPS = "for (i in 1 : N) y[i] ~ multi_normal(a + B * X[i]' + u[g[i]], quad_form_diag(C, s));"
 MODELS: dict[str, tuple[Model, int]] = {
     "written out, 2 columns": (Squares("y ~ normal(a + b[1] * X[:, 1] + b[2] * X[:, 2], s);"), 2),
     "matrix, 2 columns": (Squares("y ~ normal(a + X * b, s);"), 2),
@@ -196,6 +202,8 @@ MODELS: dict[str, tuple[Model, int]] = {
     "vectors": (Forms("y ~ multi_normal(a, quad_form_diag(C, s));", 3, has_columns=False), 2),
     "vectors, 2 columns": (Forms(OF_X, 2), 2),
     "vectors, 8 columns": (Forms(OF_X, 3), 8),
+    "vectors of groups": (Forms(OF_GROUPS, 3, has_columns=False, groups=GROUPS), 2),
+    "vectors of groups, 2 columns": (Forms(OF_GROUPS, 2, groups=GROUPS), 2),
 }
 """Each with how many columns it has."""
 
