@@ -258,18 +258,25 @@ _DESIGNS: dict[str, Kernel] = {
 }
 
 # Rows of which quadratic forms are added up, when data are bound (passes/loops/row_forms.py), likewise.
-FORMS_STATE = 18
-FORMS_SIZES = 8
+FORMS_STATE = 19
+FORMS_SIZES = 9
+FORMS_ROWS = 4  # are read at a time
 _FORMS: dict[str, Kernel] = {
     "forms_begin": Kernel(f"kept:i64[{FORMS_STATE}] columns:i64 rows:i64 own:i64"),
     "forms_row": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:f64[n] n:i64 value:i64"),
-    "forms_turn": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}]"),
+    # and which columns values are made of
+    "forms_turn": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:i64[p] p:i64 values:i64"),
     "forms_sizes": Kernel(f"in:i64[{FORMS_STATE}] out:i64[{FORMS_SIZES}]"),
     # the factor of a symmetric positive definite matrix and 1; NaN and 0 if it is none
     "factor_if_positive": Kernel("in:f64[n*n] n:i64 out:f64[n*n] out:i64[1]"),
     # L, B by rows: L^-1 B by rows, where L is a lower triangle; how often its columns were added to the first one
     "solve_columns": Kernel("in:f64[n*n] in:f64[n*m] n:i64 m:i64 out:f64[n*m] out:f64[m]"),
     "forms_table": Kernel(f"in:i64[{FORMS_STATE}] out:f64[n] n:i64"),
+    # the table, which columns values are made of, coefficients of all rows and of groups: the values of each row
+    "form_values": _differentiable(
+        "in:f64[t] in:i64[p] in:f64[s] in:f64[k] t:i64 p:i64 s:i64 k:i64 values:i64 rows:i64 own:i64 span:i64 "
+        "out:f64[rows*values]", "form_values_pullback"
+    ),
 }
 
 # Rows of data in groups of one weight (runtime/c/row_groups.c), and weights that data give them (row_weights.c).

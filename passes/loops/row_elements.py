@@ -10,6 +10,7 @@ other elements of such matrices, too. What rows read is then linear in parameter
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
@@ -32,7 +33,7 @@ from ulam.passes.rewriting import applied_to, cloned, discard, replace_uses
 _REALS = rt.BufferType(f64)
 
 
-class _NotKnown(Exception):
+class NotKnown(Exception):
     """An element that cannot be computed where it is read."""
 
 
@@ -49,12 +50,12 @@ def compute_elements(memory: rt.AllocOp, loop: scf.ForOp) -> SSAValue | None:
         elements = _Elements(loop, forms, _stride(loads, memory, forms))
         places = [elements.place(op.operands[1]) for op in loads]
         if not places or any(row != places[0][0] for row, _ in places):
-            raise _NotKnown
+            raise NotKnown
         row, width = (elements.written(form, write) for form in (places[0][0], elements.width(memory)))
         own = write.put(rt.AllocOp(write.put(integer(arith.MaxSIOp, width, write.whole(0))), _REALS))
         column, inside = new_loop(write, write.whole(0), width)
         inside.before(rt.StoreOp(elements.value(memory, row, column, inside), own, column, initial=True))
-    except _NotKnown:
+    except NotKnown:
         return None
     for load, (_, form) in zip(loads, places, strict=True):
         before = OpWriter(load)
@@ -86,7 +87,7 @@ def compute_first_row(memory: rt.AllocOp, stride: SSAValue, branch: scf.IfOp) ->
             value = elements.value(memory, write.whole(0), elements.written(column, write), write)
             replace_uses(load.res, value)
             discard(load)
-    except _NotKnown:
+    except NotKnown:
         return
 
 
@@ -122,7 +123,7 @@ def _stride(loads: list[Operation], memory: rt.AllocOp, forms: IndexForms) -> SS
     found: set[int] | None = None
     for load in loads:
         if not isinstance(load, rt.LoadOp) or load.buffer is not memory.res:
-            raise _NotKnown
+            raise NotKnown
         form = forms.of(load.index)
         for monomial in form or {}:
             if monomial and monomial != (forms.variable,):
@@ -131,7 +132,7 @@ def _stride(loads: list[Operation], memory: rt.AllocOp, forms: IndexForms) -> SS
     if found is None:
         return memory.count
     if len(found) != 1:
-        raise _NotKnown
+        raise NotKnown
     return forms.factors[next(iter(found))]
 
 
@@ -148,21 +149,21 @@ class _Elements:
         forms, loop = self.forms, self.loop
         form, stride = forms.of(index), forms.number(self.stride)
         if form is None:
-            raise _NotKnown
+            raise NotKnown
         row: Form = {m: count for m, count in form.items() if m in ((), (forms.variable,))}
         offset = {(): row.get((), 0)}
         column = _over({m: count for m, count in form.items() if m not in row}, stride)
         least = known(plus(forms.of(loop.lb) or {}, offset))
         most = known(plus(plus(forms.of(loop.ub) or {}, offset), {(stride,): 1}, -1))
         if row.get((forms.variable,)) != 1 or least is None or least < 0 or most is None or most > 0:
-            raise _NotKnown
+            raise NotKnown
         return row, column
 
     def width(self, memory: rt.AllocOp) -> Form:
         """The number of columns."""
         size = self.forms.of(memory.count)
         if size is None:
-            raise _NotKnown
+            raise NotKnown
         return _over(size, self.forms.number(self.stride))  # 1 of a vector
 
     def written(self, form: Form, write: OpWriter) -> SSAValue:
@@ -176,19 +177,19 @@ class _Elements:
         """The element of a row and a column."""
         writer = writer_of(memory)
         if writer is None:
-            raise _NotKnown
+            raise NotKnown
         if isinstance(writer, rt.KernelOp):
             return self._product(writer, row, column, write)
         around = loops_around(writer, memory.parent)
         if not around or not stays_until(_read_in(around[0]), around[0], self.loop):
-            raise _NotKnown
+            raise NotKnown
         added = isinstance(writer, ad.AccumulateOp)
         index, value = (writer.operands[n] for n in ((1, 2) if added else (2, 0)))
         filler = _Filler(self, around, index, row, column)
         left = filler.set_variables(memory, write)
         if not added:
             if left:
-                raise _NotKnown
+                raise NotKnown
             return filler.copy(value, write)
         writers = [write]
         total = write.number(0.0)
@@ -206,10 +207,10 @@ class _Elements:
     def _product(self, kernel: rt.KernelOp, row: SSAValue, column: SSAValue, write: OpWriter) -> SSAValue:
         """An element of a product of matrices."""
         if not is_same_integer(kernel.arguments[2], self.stride):
-            raise _NotKnown
+            raise NotKnown
         left, right, rows, inner = kernel.arguments[:4]
         if not stays_until({root(left), root(right)}, kernel, self.loop):
-            raise _NotKnown
+            raise NotKnown
         first = write.put(integer(arith.MuliOp, column, inner))
         k, inside = new_loop(write, write.whole(0), inner, [write.number(0.0)])
         at = inside.put(integer(arith.AddiOp, row, inside.put(integer(arith.MuliOp, k, rows))))
@@ -228,7 +229,7 @@ def _over(form: Form, factor: int) -> Form:
     found: Form = {}
     for monomial, count in form.items():
         if monomial.count(factor) != 1:
-            raise _NotKnown
+            raise NotKnown
         found[tuple(each for each in monomial if each != factor)] = count
     return found
 
@@ -253,15 +254,15 @@ class _Filler:
         stride, size = forms.number(self.elements.stride), forms.of(memory.count)
         by_number = {forms.number(loop.body.block.args[0]): loop for loop in self.around}
         if form is None or any(constant_integer(loop.step) != 1 for loop in self.around):
-            raise _NotKnown
+            raise NotKnown
         own = {factor: by_number[factor] for monomial in form for factor in monomial if factor in by_number}
         if any(constant_integer(loop.lb) != 0 for loop in own.values()):
-            raise _NotKnown
+            raise NotKnown
         ends = {factor: forms.of(loop.ub) for factor, loop in own.items()}
         if len(own) == 1:
             ((number, loop),) = own.items()
             if form != {(number,): 1} or ends[number] != size:
-                raise _NotKnown
+                raise NotKnown
             place = self.row
             if not is_same_integer(self.elements.stride, memory.count):  # else it is a vector
                 first = write.put(integer(arith.MuliOp, self.column, self.elements.stride))
@@ -271,31 +272,16 @@ class _Filler:
             row = next((number for number in own if form.get((number,)) == 1), None)
             column = next((n for n in own if n != row and form == {(row,): 1, tuple(sorted((n, stride))): 1}), None)
             if len(own) != 2 or row is None or column is None or ends[row] != {(stride,): 1}:
-                raise _NotKnown
+                raise NotKnown
             if (end := ends[column]) is None or times(end, {(stride,): 1}) != size:
-                raise _NotKnown
+                raise NotKnown
             self.env[own[row].body.block.args[0]] = self.row
             self.env[own[column].body.block.args[0]] = self.column
         return [loop for loop in self.around if loop not in own.values()]
 
     def copy(self, value: SSAValue, write: OpWriter) -> SSAValue:
         """What a value in the loops is for the element."""
-        if value in self.env or not is_inside(value, self.around[0]):
-            return self.env.get(value, value)
-        op = value.owner
-        if isinstance(op, Block):
-            raise _NotKnown
-        if isinstance(op, rt.LoadOp) and (found := self._other(op, write)) is not None:
-            self.env[value] = found
-        elif isinstance(op, scf.ForOp):
-            for needed in free_values_of_op(op):
-                self.env[needed] = self.copy(needed, write)
-            write.before(cloned(op, self.env))
-        elif isinstance(op, (rt.LoadOp, rt.ViewOp)) or type(op) in PURE:
-            self.env[value] = write.put(applied_to(op, [self.copy(operand, write) for operand in op.operands]))
-        else:
-            raise _NotKnown
-        return self.env[value]
+        return copied_value(value, self.env, self.around[0], write, self._other)
 
     def _other(self, load: rt.LoadOp, write: OpWriter) -> SSAValue | None:
         """The same element of another matrix that is filled ahead; None if it is none."""
@@ -306,5 +292,32 @@ class _Filler:
             return None
         try:
             return self.elements.value(memory, self.row, self.column, write)
-        except _NotKnown:
+        except NotKnown:
             return None
+
+
+def copied_value(
+    value: SSAValue,
+    env: dict[SSAValue, SSAValue],
+    around: scf.ForOp,
+    write: OpWriter,
+    instead: Callable[[rt.LoadOp, OpWriter], SSAValue | None] = lambda load, write: None,
+) -> SSAValue:
+    """What a value inside of a loop is for variables that `env` has; `instead`: of what is loaded."""
+    if value in env or not is_inside(value, around):
+        return env.get(value, value)
+    op = value.owner
+    if isinstance(op, Block):
+        raise NotKnown
+    if isinstance(op, rt.LoadOp) and (found := instead(op, write)) is not None:
+        env[value] = found
+    elif isinstance(op, scf.ForOp):
+        for needed in free_values_of_op(op):
+            env[needed] = copied_value(needed, env, around, write, instead)
+        write.before(cloned(op, env))
+    elif isinstance(op, (rt.LoadOp, rt.ViewOp)) or type(op) in PURE:
+        operands = [copied_value(operand, env, around, write, instead) for operand in op.operands]
+        env[value] = write.put(applied_to(op, operands))
+    else:
+        raise NotKnown
+    return env[value]

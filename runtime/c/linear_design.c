@@ -26,11 +26,9 @@ enum {
 /* Why a design is not used; passes/loops/linear_binding.py has the words. */
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
-static const double LESS_WORK = 1.25, FULL_RANK = 1e-11, DEPENDENT = 1e-13;
+static const double LESS_WORK = 1.25, FULL_RANK = 1e-11;
 
-/* How many times as large as what is left numbers may be that cancel, by the number of rows. A loop over n rows has errors
- * of the root of n of them, relative to what they add up; reduced rows have those of numbers that cancel. */
-static const double FEW_CANCEL = 0.5, MOST_CANCEL = 100;      /* times the root of n, at most: computed once */
+/* As most_that_may_cancel, by the number of rows: n. */
 static const double NEARLY_DEPEND = 0.5, LEAST_DEPEND = 30;   /* times n, at least: in twice the digits */
 static const double LARGE_FIT = 0.4, LEAST_FIT = 10;          /* times the root of n, at least: relative to 0, too */
 static const double CLOSE_FIT = 1e10;                         /* beyond, in twice the digits, too */
@@ -150,29 +148,11 @@ static void leave_rest(design *d) {
 /* Rotates row i of the block into those of its group, for the group's own columns. */
 static void rotate(design *d, int64_t i) {
   int64_t first = (d->keys[i] - d->low) * d->own * d->columns;
-  rotate_row(d->own, d->columns, d->block + i, d->groups + first, d->groups_rounded + first);
-}
-
-/* The same in twice the digits. */
-static void rotate_twofold(design *d, int64_t i) {
-  int64_t n = d->columns;
-  double *row = d->block + i, *row_low = d->block_low + i;
-  for (int64_t p = 0; p < d->own; ++p) {
-    int64_t first = ((d->keys[i] - d->low) * d->own + p) * n;
-    double *kept = d->groups + first, *kept_low = d->groups_rounded + first;
-    twofold x = {row[p * BLOCK], row_low[p * BLOCK]}, own = {kept[p], kept_low[p]};
-    if (x.high == 0) continue;
-    twofold norm = root_of_twofold(plus_twofold(times_twofold(own, own), times_twofold(x, x)));
-    twofold c = over_twofold(own, norm), s = over_twofold(x, norm);
-    kept[p] = norm.high, kept_low[p] = norm.low;
-    for (int64_t q = p + 1; q < n; ++q) {
-      twofold a = {kept[q], kept_low[q]}, b = {row[q * BLOCK], row_low[q * BLOCK]};
-      twofold found = plus_twofold(times_twofold(c, a), times_twofold(s, b));
-      kept[q] = found.high, kept_low[q] = found.low;
-      found = minus_twofold(times_twofold(c, b), times_twofold(s, a));
-      row[q * BLOCK] = found.high, row_low[q * BLOCK] = found.low;
-    }
-  }
+  double *kept = d->groups + first, *rounded = d->groups_rounded + first;
+  if (d->twice)
+    rotate_row_twofold(d->own, d->columns, d->block + i, d->block_low + i, kept, rounded);
+  else
+    rotate_row(d->own, d->columns, d->block + i, kept, rounded);
 }
 
 /* Reduces the rows of the block. */
@@ -184,7 +164,7 @@ static void reduce_block(ulam_context *ctx, design *d) {
   if (!d->refused) {
     for (int64_t q = 0; q < d->columns; ++q) d->norms[q] += along(d->block + q * BLOCK, d->block + q * BLOCK);
     if (d->turn == 1 && !d->twice) leave_rest(d);
-    for (int64_t i = 0; i < d->held && d->own; ++i) (d->twice ? rotate_twofold : rotate)(d, i);
+    for (int64_t i = 0; i < d->held && d->own; ++i) rotate(d, i);
     int64_t first = d->own * BLOCK;
     if (d->twice)
       reflect_block_twofold(d->shared + 1, d->block + first, d->block_low + first, d->triangle, d->rounded);
@@ -295,7 +275,7 @@ ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *s
       solve(d->groups + g * size, d->own, d->columns, d->solution, NULL, d->group_solutions + g * d->own);
     double rows = (double)d->rows, root = sqrt(rows);
     cancelling much = what_cancels(d);
-    int once = larger(larger(much.y, much.fit), much.columns) <= fmin(MOST_CANCEL, FEW_CANCEL * root);
+    int once = larger(larger(much.y, much.fit), much.columns) <= most_that_may_cancel(rows);
     int is_relative = much.columns <= fmax(LEAST_DEPEND, NEARLY_DEPEND * rows) && larger(much.y, much.fit) <= CLOSE_FIT;
     int is_small = much.fit_of_y <= fmax(LEAST_FIT, LARGE_FIT * root);
     if (!once) begin_again(ctx, d, !is_relative, is_relative && !is_small);

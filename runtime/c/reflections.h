@@ -15,6 +15,13 @@ enum { BLOCK = 64 /* rows that are reflected at a time: a column of so many numb
 /* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
 static const double LARGEST = 1e70, SMALLEST = 1e-70;
 
+/* How many times as large as what is left numbers may be that cancel, by the number of rows. A loop over n rows has errors
+ * of the root of n of them, relative to what they add up; reduced rows have those of numbers that cancel. */
+static const double FEW_CANCEL = 0.5, MOST_CANCEL = 100; /* times the root of n, at most */
+static const double DEPENDENT = 1e-13; /* parts of columns that are combinations of others, but for rounding */
+
+static inline double most_that_may_cancel(double rows) { return fmin(MOST_CANCEL, FEW_CANCEL * sqrt(rows)); }
+
 static inline double *zeros(ulam_context *ctx, int64_t count) {
   double *found = ulam_doubles(ctx, count);
   memset(found, 0, (size_t)count * sizeof *found);
@@ -121,6 +128,26 @@ static inline void reflect_block_twofold(int64_t n, double *block, double *block
     }
     own = plus_twofold(own, more);
     row[j] = own.high, row_low[j] = own.low;
+  }
+}
+
+/* rotate_row in twice the digits. */
+static inline void rotate_row_twofold(int64_t own, int64_t n, double *row, double *row_low, double *all_kept,
+                                      double *all_kept_low) {
+  for (int64_t p = 0; p < own; ++p) {
+    double *kept = all_kept + p * n, *kept_low = all_kept_low + p * n;
+    twofold x = {row[p * BLOCK], row_low[p * BLOCK]}, first = {kept[p], kept_low[p]};
+    if (x.high == 0) continue;
+    twofold norm = root_of_twofold(plus_twofold(times_twofold(first, first), times_twofold(x, x)));
+    twofold c = over_twofold(first, norm), s = over_twofold(x, norm);
+    kept[p] = norm.high, kept_low[p] = norm.low;
+    for (int64_t q = p + 1; q < n; ++q) {
+      twofold a = {kept[q], kept_low[q]}, b = {row[q * BLOCK], row_low[q * BLOCK]};
+      twofold found = plus_twofold(times_twofold(c, a), times_twofold(s, b));
+      kept[q] = found.high, kept_low[q] = found.low;
+      found = minus_twofold(times_twofold(c, b), times_twofold(s, a));
+      row[q * BLOCK] = found.high, row_low[q * BLOCK] = found.low;
+    }
   }
 }
 

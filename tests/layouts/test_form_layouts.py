@@ -178,7 +178,7 @@ def test_data_that_are_not_finite_travel() -> None:
 
 @pytest.mark.parametrize(
     ("keys", "far", "is_reduced"),
-    [([3, 9], 1.0, True), ([1], 1.0, True), (range(1, 41), 1.0, False), ([2, 3], 300.0, True), ([2, 3], 1e7, False)],
+    [([3, 9], 1.0, True), ([1], 1.0, True), (range(1, 41), 1.0, False), ([2, 3], 300.0, True), ([2, 3], 1e7, True)],
 )
 def test_groups_of_any_keys_and_means(keys: list[int], far: float, is_reduced: bool) -> None:
     """Keys between which some have no row, one key, few rows of each; means of groups that are far from each other."""
@@ -202,8 +202,8 @@ def test_groups_of_any_keys_and_means(keys: list[int], far: float, is_reduced: b
         close(first, second)
 
 
-@pytest.mark.parametrize(("offset", "is_reduced"), [(0.0, True), (300.0, True), (1e8, False)])
-def test_numbers_far_from_0(offset: float, is_reduced: bool) -> None:
+@pytest.mark.parametrize("offset", [0.0, 300.0, 1e8, 1e12])
+def test_numbers_far_from_0(offset: float) -> None:
     """Against rational arithmetic: errors are small beside what rows add, near the mode and away from it."""
     program = """
     data { int n; array[n] vector[2] y; vector[n] x; matrix[2, 2] W; }
@@ -217,7 +217,7 @@ def test_numbers_far_from_0(offset: float, is_reduced: bool) -> None:
     W = np.array([[2.0, 0.5], [0.5, 1.0]])
     data = {"n": n, "y": y, "x": x, "W": W}
     plain, reduced = (ulam.StanModel(program, data, opt_level=level) for level in (0, 3))
-    assert [choice.taken for choice in reduced.layout_choices() if "columns" in choice.figures] == [is_reduced]
+    assert [choice.taken for choice in reduced.layout_choices() if "columns" in choice.figures] == [True]
     for point in ([0.5, 2 * offset, 3.0], [0.5, 2 * offset + 1, 3.0 + 1e-9], [0.0, 0.5, 0.5]):
         exact = exact_forms(y, x, W, point)
         errors: list[np.ndarray] = []
