@@ -93,6 +93,7 @@ class _Analysis:
     same: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
     written: set[object] = field(default_factory=set[object])
     _moderate: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+    _factors: dict[SSAValue, list[SSAValue]] = field(default_factory=dict[SSAValue, list[SSAValue]])
 
     def is_fixed(self, op: Operation) -> bool:
         """Whether an op in the loop does the same in all rows, and nothing but computing."""
@@ -292,14 +293,56 @@ class _Analysis:
             return 0
         if isinstance(value, BlockArgument):
             return self._of_carried(value)
-        if (terms := self.found.nest.terms(value)) is not None:
-            rows = self.found.nest.rows
-            if (own := next((term for term in terms if term.is_of_one_row(rows)), None)) is not None:
-                raise Unfit("rows have coefficients of their own", self._filled_ahead(own))
-            if self.found.nest.fills:
-                raise Unfit("loops ahead compute what it reads")
-            self.found.linear[value] = terms
-            return 1
+        if (terms := self.found.nest.terms(value)) is None:
+            return self._of_computed(value)
+        if factors := self._shared_factors(value):
+            before = dict(self.degrees), dict(self.same), dict(self.found.linear), list(self.found.divisors)
+            try:
+                degree = self._of_computed(value)
+                self.found.moderate += factors
+                return degree
+            except Unfit:
+                self.degrees, self.same, self.found.linear, self.found.divisors = before
+        return self._of_terms(value, terms)
+
+    def _of_terms(self, value: SSAValue, terms: Terms) -> int:
+        """That of a sum of terms."""
+        rows = self.found.nest.rows
+        if (own := next((term for term in terms if term.is_of_one_row(rows)), None)) is not None:
+            raise Unfit("rows have coefficients of their own", self._filled_ahead(own))
+        if self.found.nest.fills:
+            raise Unfit("loops ahead compute what it reads")
+        self.found.linear[value] = terms
+        return 1
+
+    def _shared_factors(self, value: SSAValue) -> list[SSAValue]:
+        """What depends on parameters and multiplies sums in a value: their terms are better added up before, for
+        numbers may cancel there, and products with each of them would be rounded.
+        """
+        if value not in self._factors:
+            self._factors[value] = self._find_shared_factors(value)
+        return self._factors[value]
+
+    def _find_shared_factors(self, value: SSAValue) -> list[SSAValue]:
+        op, nest = value.owner, self.found.nest
+        if not isinstance(op, Operation) or self.is_same(value):
+            return []
+        if isinstance(op, scf.ForOp):
+            return self._shared_factors(terminator(op.body.block).operands[op.results.index(value)])
+        if not isinstance(op, (*_SUMS, arith.NegfOp, arith.MulfOp, arith.DivfOp, rt.MathOp)):
+            return []
+        found = list(dict.fromkeys(factor for operand in op.operands for factor in self._shared_factors(operand)))
+        is_product = isinstance(op, arith.MulfOp) or (isinstance(op, rt.MathOp) and op.function.data == "fma")
+        pairs = [op.operands[:2], op.operands[1::-1]] if is_product else []
+        for factor, other in pairs:
+            terms = nest.terms(other) or []
+            is_sum = len(terms) > 1 or any(term.loops for term in terms)
+            if is_sum and self.is_same(factor) and not nest.is_data(factor) and nest.facts(factor) is not None:
+                found.append(factor)
+        return found
+
+    def _of_computed(self, value: SSAValue) -> int:
+        """That of what is computed of other reals."""
         op = value.owner
         if isinstance(op, rt.LoadOp) and isinstance(alloc := viewed(op.buffer).owner, rt.AllocOp):
             if not is_inside(alloc.res, self.found.loop):

@@ -240,3 +240,34 @@ def exact_forms(y: np.ndarray, x: np.ndarray, W: np.ndarray, point: list[float])
         for k, term in enumerate((-(e * one + f * two) / 2, one, two, one * v)):
             total[k] += term
     return total
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0, 1e8])
+def test_sums_that_a_parameter_multiplies(offset: float) -> None:
+    """They are added up before: against rational arithmetic, near the mode and away from it."""
+    program = """
+    data { int n; array[n] vector[2] y; }
+    parameters { vector[2] a; real b; }
+    model { for (i in 1 : n) { real e = y[i, 1] - a[1];
+            target += -0.5 * (square(e) + square(y[i, 2] - a[2] - b * e)); } }
+    """
+    generator = np.random.default_rng(4)
+    n = 300
+    y = offset + generator.normal(size=(n, 2)) @ [[1.0, 0.7], [0.0, 0.5]]
+    plain, reduced = (ulam.StanModel(program, {"n": n, "y": y}, opt_level=level) for level in (0, 3))
+    assert [choice.taken for choice in reduced.layout_choices() if "columns" in choice.figures] == [True]
+    for point in ([offset, offset, 0.7], [offset + 0.1, offset - 1, 0.7 + 1e-9], [0.5, 0.0, -1.0]):
+        a, c, b = map(Fraction, point)
+        exact, sizes = [Fraction(0)] * 4, np.zeros(4)
+        for first, second in y.tolist():
+            e = Fraction(first) - a
+            f = Fraction(second) - c - b * e
+            for k, term in enumerate((-(e * e + f * f) / 2, e - b * f, f, e * f)):
+                exact[k] += term
+                sizes[k] += abs(term)
+        errors: list[np.ndarray] = []
+        for model in (plain, reduced):
+            value, gradient = model.log_density_gradient(point)
+            found = zip((value, *gradient), exact, strict=True)
+            errors.append(np.array([abs(float(Fraction(number) - right)) for number, right in found]))
+        assert (errors[1] <= 4 * errors[0] + 8 * 2.0**-53 * sizes).all(), (errors, sizes)

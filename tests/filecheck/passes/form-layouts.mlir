@@ -1,11 +1,21 @@
 // RUN: stan-opt -p form-layouts,verify-dominance --split-input-file %s | filecheck %s
 
-// A branch has the reduced rows, of as many as there are columns, or the loop. What all rows share is computed once.
+// A branch has the reduced rows, of as many as there are columns, or the loop. What is linear in their numbers a kernel
+// computes in twice the digits, or each row. What all rows share is computed once.
 // CHECK-LABEL: @evaluate
 // CHECK:      rt.math log
+// CHECK:      scf.if
+// CHECK:      rt.kernel form_values
+// CHECK:      scf.for
+// CHECK:      rt.kernel mdivide_left_tri_low
+// CHECK:      ad.target_add
+// CHECK:      arith.select
+// CHECK:      ad.target_add
+// CHECK:      } else {
 // CHECK:      scf.for
 // CHECK:      arith.subf {{%.*}}, {{%.*}} : f64
 // CHECK:      arith.select
+// CHECK:      arith.addf
 // CHECK:      rt.kernel mdivide_left_tri_low
 // CHECK:      ad.target_add
 // CHECK:      arith.select
@@ -126,6 +136,95 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
         %next = arith.addf %sum, %e2 : f64
         scf.yield %next : f64
       }
+      ad.target_add %q
+    }
+    func.return %zero : f64
+  }
+}
+
+// -----
+
+// Rows add up a product in memory of theirs: reduced rows have y less all of it in one sum.
+// CHECK-LABEL: @evaluate
+// CHECK:       rt.kernel form_values
+// CHECK-NOT:   ad.accumulate
+// CHECK:       } else {
+// CHECK-NOT:   ad.accumulate
+// CHECK:       } else {
+// CHECK:       ad.accumulate
+// CHECK:       func.func @bind
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%B : !rt.buf<f64>, %L : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %x = rt.bound 3 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %i4 = arith.constant 4 : i64
+    %zero = arith.constant 0.0 : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %m = rt.alloc zero %k : !rt.buf<f64>
+      scf.for %p = %i0 to %i4 step %i1 : i64 {
+        %of_column = arith.muli %p, %n : i64
+        %place = arith.addi %of_column, %i : i64
+        %u = rt.load %x[%place] : f64
+        %first = arith.muli %p, %k : i64
+        scf.for %j = %i0 to %k step %i1 : i64 {
+          %at = arith.addi %first, %j : i64
+          %c = rt.load %B[%at] : f64
+          %d = arith.mulf %c, %u : f64
+          ad.accumulate %m[%j], %d
+        }
+      }
+      %b = rt.alloc %k : !rt.buf<f64>
+      scf.for %j = %i0 to %k step %i1 : i64 {
+        %start = arith.muli %i, %k : i64
+        %at = arith.addi %start, %j : i64
+        %v = rt.load %y[%at] : f64
+        %e = rt.load %m[%j] : f64
+        %r = arith.subf %v, %e : f64
+        rt.store %r, %b[%j] : f64
+      }
+      %z = rt.alloc %k : !rt.buf<f64>
+      rt.kernel mdivide_left_tri_low(%L, %b, %k, %i1, %z) : (!rt.buf<f64>, !rt.buf<f64>, i64, i64, !rt.buf<f64>) -> ()
+      %q = scf.for %j = %i0 to %k step %i1 iter_args(%sum = %zero) -> (f64) : i64 {
+        %e = rt.load %z[%j] : f64
+        %e2 = arith.mulf %e, %e : f64
+        %next = arith.addf %sum, %e2 : f64
+        scf.yield %next : f64
+      }
+      ad.target_add %q
+    }
+    func.return %zero : f64
+  }
+}
+
+// -----
+
+// A parameter multiplies a sum, which is computed before: no product of it with another one is a coefficient.
+// CHECK-LABEL: @evaluate
+// CHECK:       } else {
+// CHECK:       rt.kernel form_values
+// CHECK-NOT:   arith.mulf %a, %s
+// CHECK:       scf.for
+// CHECK:       arith.mulf %s, {{%.*}} : f64
+// CHECK:       func.func @bind
+builtin.module attributes {rt.slots = #rt.slots<2>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %y = rt.bound 1 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %a = rt.load %theta[%i0] : f64
+    %s = rt.load %theta[%i1] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %v = rt.load %y[%i] : f64
+      %r = arith.subf %v, %a : f64
+      %e = arith.mulf %s, %r : f64
+      %w = arith.subf %e, %s : f64
+      %q = arith.mulf %w, %w : f64
       ad.target_add %q
     }
     func.return %zero : f64
