@@ -8,9 +8,14 @@ sizes stay before the access. From here on every check says only that there is a
 With `branches`, checks in the arms of branches of such loops do so, too:
 
     if (c) { check(ok); ... }   →   fine = if (c) { ...; ok } else { true }; check(fine)
+
+With `brief`, checks of long units say no more than that: without sites and values, which nobody reads unless the
+program as it is written has no error there, all those of a function leave it at one place.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
@@ -25,6 +30,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.library.statuses import LOCATE
 from ulam.passes.analysis.nesting import terminator
+from ulam.passes.idle_passes import MANY
 from ulam.passes.loops.checks import is_deferrable
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import rebuild
@@ -33,18 +39,31 @@ from ulam.passes.settled import EVALUATE
 
 @record(frozen=True)
 class DeferChecks(ModulePass):
-    """Replaces checks in loops of `evaluate` by a flag; all checks leave open which error comes first."""
+    """Replaces checks in loops of `evaluate` by a flag; all checks leave open which error comes first.
+
+    `brief`: in units of more than `above` ops they do not tell what they see either.
+    """
 
     name = "defer-checks"
     changes_only = EVALUATE  # what it says of errors of other functions is no matter to those that settle
 
     branches: bool = False
+    brief: bool = False
+    above: int = MANY
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         defer_checks(evaluate_of(op, self.name), branches=self.branches)
-        for function in op.body.block.ops:
-            if isinstance(function, func.FuncOp):
-                _leave_location_open(function)
+        checks: list[rt.CheckOp] = []
+        count = 0
+        for inner in ops_within(op):
+            count += 1
+            if isinstance(inner, rt.CheckOp):
+                checks.append(inner)
+        _leave_location_open(checks)
+        if self.brief and count > self.above:
+            for check in checks:
+                check.properties["site"] = number(-1)
+                check.operands = (check.ok,)
 
 
 def defer_checks(function: func.FuncOp, *, branches: bool = False) -> None:
@@ -134,11 +153,10 @@ def _defer(loop: scf.ForOp, checks: list[rt.CheckOp]) -> None:
     new.parent.insert_ops_after([none, rt.CheckOp(none.result, -1, status=LOCATE)], new)
 
 
-def _leave_location_open(function: func.FuncOp) -> None:
+def _leave_location_open(checks: Iterable[rt.CheckOp]) -> None:
     """Every check leaves with LOCATE: the error that it sees may not be the first of the program."""
     status = number(LOCATE)
-    for op in ops_within(function):
-        if isinstance(op, rt.CheckOp):
-            if is_deferrable(op):
-                rt.HarmlessAttr().put(op)
-            op.properties["status"] = status
+    for check in checks:
+        if is_deferrable(check):
+            rt.HarmlessAttr().put(check)
+        check.properties["status"] = status

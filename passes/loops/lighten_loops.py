@@ -43,7 +43,7 @@ class LightenLoops(NestedPass):
                 "licm{guarded=true function=evaluate}",
                 f'if-changed{{passes="separate-data-checks,{_OF_DATA * branches}{tables}" '
                 f'then="cse,dce,{hoist}"}}',
-                "defer-checks{branches=true}" if branches else "defer-checks",
+                "defer-checks{branches=true brief=true}" if branches else "defer-checks",
                 "cse",
                 'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data{rejections=true}"}'
                 if branches
