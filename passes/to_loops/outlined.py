@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from xdsl.dialects import func
@@ -269,6 +270,9 @@ class Outlined:
         name = function.sym_name.data
         types = (i32, i64) if given is None else (i32, i64, f64)
         known = {} if self.graph.is_recursive(name) else _known(low.builder, operands, types)
+        if self._repeated is not None and function.library is None and known:
+            differing = self._repeated.differing(name)
+            known = {n: value for n, value in known.items() if _argument_of(function, n) not in differing}
         unnormalized = unnormalized and all(f.unnormalized for f in low.frames)
         target_ops = self.graph.target_ops(name)
         takes_jacobian = stan.JacobianAddOp in target_ops and low.jacobian is not None
@@ -406,6 +410,13 @@ def _from_parts(builder: Builder, type_: Attribute, parts: Iterator[SSAValue]) -
     if not rank_of(type_):
         return first
     return in_buffer(builder, type_, [next(parts) for _ in range(rank_of(type_))], first)
+
+
+def _argument_of(function: stan.FuncOp, position: int) -> int:
+    """Which argument of a function the operand at a position is of."""
+    inputs = function.function_type.inputs.data
+    ends = accumulate(len(_flat_types(formal, function.location)) for formal in inputs)
+    return next((n for n, end in enumerate(ends) if position < end), len(inputs))
 
 
 def _known(builder: Builder, operands: Sequence[SSAValue], types: Sequence[Attribute]) -> dict[int, float]:

@@ -5,13 +5,14 @@ computed when data are bound: a sum over data, the factorials of counts. Constan
 there, as there are no more of them than of terms that depend on parameters, nor are comparisons of numbers and
 containers that are only taken apart. Where a large function is called from many places, all passes and LLVM go through
 as many copies of it, forward and reverse; a function of its own has one of each for all calls with the same arguments
-that are autodiff and the same known integers. What calls a recursive function may be one as any other.
+that are autodiff, and, unless it is very large, the same known integers. What calls a recursive function may be one as
+any other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from xdsl.dialects.builtin import UnknownLoc
@@ -26,9 +27,12 @@ from ulam.passes.remarks import remark
 from ulam.passes.to_loops.function_sizes import FunctionSizes, written_as
 from ulam.passes.to_loops.lowering import is_density
 from ulam.passes.to_loops.values import Container, Value
+from ulam.passes.variable_form import literal_of
 
 BUDGET = 800
 """Ops that the copies of a function may have in all, before they are lowered, those of what it calls included."""
+LARGE = BUDGET // 2
+"""Ops of a function from which literals that tell calls apart are arguments as others: they do not make versions."""
 ENDLESS = 100_000
 """Ops of all copies of a function from which it is one of its own at all levels, whatever it would gain in place: as
 many take minutes, and where each function calls the next one twice, there are soon more than can be written."""
@@ -73,6 +77,7 @@ class RepeatedFunctions:
         self._places: dict[str, int] | None = None
         self._told: set[str] = set()
         self._given: dict[str, int] = {}
+        self._differing: dict[str, frozenset[int]] = {}
         self._works_on_data: dict[tuple[str, tuple[bool, ...], bool], bool] = {}
 
     def is_called(
@@ -99,6 +104,22 @@ class RepeatedFunctions:
             return False
         self._tell(function, told + f"more than {BUDGET}: a function of its own", True)
         return True
+
+    def differing(self, name: str) -> frozenset[int]:
+        """The arguments of a large function that are not the same literal in all calls: it has no version for each."""
+        if name not in self._differing:
+            size = self._sizes.of(name)
+            is_large = size is not None and size >= LARGE
+            self._differing[name] = frozenset(self._found_differing(name)) if is_large else frozenset()
+        return self._differing[name]
+
+    def _found_differing(self, name: str) -> Iterator[int]:
+        roots = [*self._roots, *(f.body for f in self._functions.values() if f.library is None)]
+        calls = [op for root in roots for op in ops_within(root) if isinstance(op, stan.CallOp) and op.user is not None]
+        columns = zip(*(op.arguments for op in calls if op.callee.data == name), strict=True)
+        for n, column in enumerate(columns):
+            if len({literal_of(value) for value in column}) > 1:
+                yield n
 
     def places_with(self, callback: stan.FuncOp) -> int:
         """In how many places a function of the library would be written that is given this one of the program."""

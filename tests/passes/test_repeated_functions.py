@@ -88,6 +88,22 @@ def test_values_gradients_quantities_and_errors(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(*found, rtol=1e-13)
 
 
+def test_literals_that_tell_calls_apart_make_no_versions_of_large_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_functions, "BUDGET", 10)
+    theta = np.linspace(-0.4, 0.5, 9)
+    ends = ("0, 0", "0, 1", "0, 2", "0, 2")
+    terms = " ".join(f"target += sum(predicted(X, b, group, M, {end}));" for end in ends)
+    found: list[np.ndarray] = []
+    for large, versions in ((10, {"user.predicted": 4}), (10**9, {"user.predicted": 1, "user.predicted.1": 1})):
+        monkeypatch.setattr(repeated_functions, "LARGE", large)
+        compiled = model(f"{FUNCTIONS}{DATA}{PARAMETERS} model {{ {terms} }}")
+        value, gradient = compiled.log_density_gradient(theta)
+        found.append(np.array([value, *gradient]))
+        calls = {name.removesuffix(".forward"): n for name, n in called(compiled).items() if name.endswith("forward")}
+        assert versions.items() <= calls.items()
+    np.testing.assert_allclose(*found, rtol=1e-13)
+
+
 def test_what_data_alone_decide_stays_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The factorials are computed when data are bound, unless the density leaves them out."""
     monkeypatch.setattr(repeated_functions, "BUDGET", 10)
