@@ -4,7 +4,8 @@
 
 It is computed in either case, so nothing is computed that the program would not compute. Loads leave with it where the
 arms have not written memory before, checks of domains where they test the same condition: hot units tell of an error
-only that there is one (`checks`). Loops leave where both arms sum up the same (`equal_loops`).
+only that there is one (`checks`). Loops leave where both arms sum up the same (`equal_loops`). What they add of different
+values by the same functions is added behind the branch (`arms_alike`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
+from ulam.passes.loops.arms_alike import merge_alike
 from ulam.passes.loops.effects import is_speculatable
 from ulam.passes.loops.equal_loops import is_domain_check, share_loops, stops_loads
 from ulam.passes.loops.unit_modules import evaluate_of
@@ -57,6 +59,9 @@ def _visit(block: Block, *, in_loop: bool) -> bool:
                 changed = True
                 what = "an operation" if count == 1 else f"{count} operations"
                 remark_on(ShareArms.name, op, f"{what} of both arms done ahead of it", done=True)
+            if merge_alike(op):
+                changed = True
+                remark_on(ShareArms.name, op, "its arms choose what one density is of", done=True)
         op = following
     return changed
 

@@ -252,3 +252,31 @@ def test_means_that_data_choose_have_reduced_rows(n: int) -> None:
         data["y"][5] = np.nan
         models = [ulam.StanModel(CHOSEN_MEANS, data, opt_level=level) for level in (0, 3)]
         assert len({outcome(model, np.zeros(4)) for model in models}) == 1
+
+
+ALIKE = """
+data { int<lower=0> N; array[N] int<lower=0, upper=1> f; vector[N] x; vector[N] y; array[N] int<lower=0> k; }
+parameters { real a; real b; real<lower=0> s; }
+model {
+  for (n in 1 : N) if (f[n]) y[n] ~ normal(a + b * x[n], s); else y[n] ~ normal(a, s);
+  for (n in 1 : N) if (f[n]) k[n] ~ poisson_log(a + b * x[n]); else k[n] ~ poisson_log(b - x[n]);
+  for (n in 1 : N) if (x[n] > a) x[n] ~ cauchy(a, s); else x[n] ~ cauchy(x[n] * b, s);
+  for (n in 1 : N) if (f[n]) x[n] ~ normal(a, s); else x[n] ~ normal(a, 2 * s);
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 2000])
+def test_densities_in_both_arms_are_one_density(n: int) -> None:
+    rng = np.random.default_rng(9)
+    data = {
+        "N": n, "f": rng.integers(0, 2, n), "x": rng.integers(0, 3, n) / 2.0, "y": rng.normal(size=n),
+        "k": rng.poisson(1, n),
+    }  # fmt: skip
+    expected, found = (ulam.StanModel(ALIKE, data, opt_level=level) for level in (0, 3))
+    assert_same_outcomes(expected, found, at=1)
+    if n == 2000:
+        assert {("reduced rows", 2000), ("unique rows", 2000)} <= taken(found)
+        data["y"][7] = np.nan
+        models = [ulam.StanModel(ALIKE, data, opt_level=level) for level in (0, 3)]
+        assert len({outcome(model, np.zeros(3)) for model in models}) == 1
