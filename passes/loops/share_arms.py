@@ -4,8 +4,8 @@
 
 It is computed in either case, so nothing is computed that the program would not compute. Loads leave with it where the
 arms have not written memory before, checks of domains where they test the same condition: hot units tell of an error
-only that there is one (`checks`). Loops leave where both arms sum up the same (`equal_loops`). What they add of different
-values by the same functions is added behind the branch (`arms_alike`).
+only that there is one (`checks`). Loops leave where both arms sum up the same (`equal_loops`). What they add of
+different values by the same functions is added behind the branch (`arms_alike`).
 """
 
 from __future__ import annotations
