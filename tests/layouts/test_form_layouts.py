@@ -147,6 +147,24 @@ def test_densities_are_those_of_level_0(name: str) -> None:
             assert_same_products(plain, reduced, generator)
 
 
+@pytest.mark.parametrize("name", ["means ahead", "groups", "slopes of groups", "two outcomes"])
+def test_rows_of_twice_the_digits(name: str) -> None:
+    """Where numbers cancel: values, gradients and products of Hessians."""
+    program, _ = FORMS[name]
+    generator = np.random.default_rng(7)
+    data = data_of(80, generator)
+    for column in ("y", "X", "z", "w"):
+        data[column] += 1e4
+    plain, reduced = (ulam.StanModel(HEAD + program, data, opt_level=level) for level in (0, 3))
+    assert all(choice.taken for choice in reduced.layout_choices() if "columns" in choice.figures)
+    for _ in range(3):
+        point = generator.normal(size=plain.param_unc_num()) / 10
+        first, second = outcome(plain, point), outcome(reduced, point)
+        assert not isinstance(first, str) and not isinstance(second, str)
+        close(first, second)
+    assert_same_products(plain, reduced, generator)
+
+
 def close(first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]) -> None:
     np.testing.assert_allclose(second[0], first[0], rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose(second[1], first[1], rtol=1e-9, atol=1e-10 * max(1, np.abs(first[1]).max()))
