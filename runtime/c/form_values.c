@@ -1,8 +1,8 @@
-/* What is linear in the numbers of a row, of all rows that row_forms.c leaves: in twice the digits, for numbers may cancel
- * here; what they leave is a number as others are.
+/* What is linear in the numbers of a row, of all rows that row_forms.c leaves: in twice the digits, for numbers may
+ * cancel here; what they leave is a number as others are.
  *
- * Coefficients are those of all rows (`shared`), or of groups (`keyed`: an entry has `span` of them; a few numbers that do
- * not count stand behind the last). The table and the plan are as reduced_forms.h has them. */
+ * Coefficients are those of all rows (`shared`), or of groups (`keyed`: an entry has `span` of them; a few numbers that
+ * do not count stand behind the last). The table and the plan are as reduced_forms.h has them. */
 #include "dense.h"
 #include "reduced_forms.h"
 #include "twofold.h"

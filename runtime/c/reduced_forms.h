@@ -1,8 +1,11 @@
 /* How row_forms.c leaves reduced rows, and which of their columns values are made of.
  *
- * Row behind row, those of groups, key by key, then the shared ones, a triangle of the other columns; all less means of the
- * columns, times the number 1 of the row, and then these means. Or in twice the digits, for form_values.c: column behind column, of each the first row of all groups, the second one of all
- * groups, and so on, then the shared rows. Then room, for some rows are read at a time, and as much again: second numbers.
+ * Row behind row, those of groups, key by key, then the shared ones, a triangle of the other columns; all less means of
+ * the columns, times the number 1 of the row, and then these means.
+ *
+ * Or in twice the digits, for form_values.c: column behind column, of each the first row of all groups, the second one
+ * of all groups, and so on, then the shared rows. Then room, for some rows are read at a time, and as much again: second
+ * numbers.
  *
  * A value is a sum of entries: a coefficient times a column. A plan has, for each kind of coefficients, where the entries
  * of each value begin, and where the last ones end; then the columns of all entries. */

@@ -15,8 +15,8 @@ enum { BLOCK = 64 /* rows that are reflected at a time: a column of so many numb
 /* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
 static const double LARGEST = 1e70, SMALLEST = 1e-70;
 
-/* How many times as large as what is left numbers may be that cancel, by the number of rows. A loop over n rows has errors
- * of the root of n of them, relative to what they add up; reduced rows have those of numbers that cancel. */
+/* How many times as large as what is left numbers may be that cancel, by the number of rows. A loop over n rows has
+ * errors of the root of n of them, relative to what they add up; reduced rows have those of numbers that cancel. */
 static const double FEW_CANCEL = 0.5, MOST_CANCEL = 100; /* times the root of n, at most */
 static const double DEPENDENT = 1e-13; /* parts of columns that are combinations of others, but for rounding */
 

@@ -8,10 +8,10 @@
  * the number 1: rows of a group become as many, of which rotations take these columns out of its other rows; what is left
  * of all rows becomes a triangle of the other columns.
  *
- * Where numbers may cancel in a value that is linear in them, rows come once more, and are reduced in twice the digits. R is
- * left as it is then, for form_values.c, or less means of columns, with these, if nothing but a column and its mean can
- * cancel. Where coefficients belong to groups, rows come before, too, which tells the groups. Memory is that of the result,
- * and of a block of rows. */
+ * Where numbers may cancel in a value that is linear in them, rows come once more, and are reduced in twice the digits.
+ * R is left as it is then, for form_values.c, or less means of columns, with these, if nothing but a column and its mean
+ * can cancel. Where coefficients belong to groups, rows come before, too, which tells the groups. Memory is that of the
+ * result, and of a block of rows. */
 #include "reduced_forms.h"
 #include "reflections.h"
 
@@ -112,6 +112,8 @@ ULAM_API void ulam_forms_row(ulam_context *ctx, const int64_t *old, int64_t *sta
   if (++f->held == BLOCK) take_block(f);
 }
 
+static int is_dependent(double pivot, double norm2) { return !(fabs(pivot) > DEPENDENT * sqrt(norm2)); }
+
 /* How much larger a column is than what the others leave of it, at most, by a triangle of `n` columns. Those that are
  * combinations of others, but for rounding, do not count. */
 static double cancelling(int64_t n, const double *triangle, int64_t stride, const double *norms, double *inverse) {
@@ -121,7 +123,7 @@ static double cancelling(int64_t n, const double *triangle, int64_t stride, cons
     for (int64_t j = q; j < n; ++j) {
       double entry = j == q, pivot = triangle[j * stride + j];
       for (int64_t i = q; i < j; ++i) entry -= inverse[i] * triangle[i * stride + j];
-      inverse[j] = fabs(pivot) > DEPENDENT * sqrt(norms[j]) ? entry / pivot : 0;
+      inverse[j] = is_dependent(pivot, norms[j]) ? 0 : entry / pivot;
       sum += inverse[j] * inverse[j];
     }
     most = fmax(most, sqrt(sum * norms[q]));
@@ -140,7 +142,8 @@ static int64_t columns_of(ulam_context *ctx, const forms *f, form_plan plan, int
   return found;
 }
 
-/* That of the shared columns of a value: of those of the triangle that it has. */
+/* That of the shared columns of a value: of those of the triangle that it has. Where one is a combination of others, as
+ * outcomes without noise are, coefficients may cancel all of it. */
 static double cancelling_in_value(ulam_context *ctx, const forms *f, form_plan plan, int64_t value) {
   int64_t all = shared_columns(f), n = 0;
   double *is_there = zeros(ctx, all), *norms = zeros(ctx, all), *inverse = zeros(ctx, all);
@@ -154,11 +157,13 @@ static double cancelling_in_value(ulam_context *ctx, const forms *f, form_plan p
     for (int64_t q = 0; q < all; ++q) {
       if (!is_there[q]) continue;
       norms[k] = f->norms[f->own + q];
-      for (int64_t i = first; i < all && i < first + BLOCK; ++i) block[k * BLOCK + i - first] = f->triangle[i * all + q];
+      for (int64_t i = 0; i < BLOCK && first + i < all; ++i) block[k * BLOCK + i] = f->triangle[(first + i) * all + q];
       ++k;
     }
     reflect_block(n, block, triangle, rounded);
   }
+  for (int64_t k = 0; k < n; ++k)
+    if (norms[k] > 0 && is_dependent(triangle[k * n + k], norms[k])) return INFINITY;
   return cancelling(n, triangle, n, norms, inverse);
 }
 
@@ -224,8 +229,8 @@ ULAM_API void ulam_forms_turn(ulam_context *ctx, const int64_t *old, int64_t *st
   if (f->turn < f->turns) f->phase += 1;
 }
 
-/* sizes: 0 if the rows are reduced, else why not; how many are left, and the size of the table; whether it has twice the
- * digits; rows, columns, bytes; the least key, and how many there are. */
+/* sizes: 0 if the rows are reduced, else why not; how many are left, and the size of the table; whether it has twice
+ * the digits; rows, columns, bytes; the least key, and how many there are. */
 ULAM_API void ulam_forms_sizes(ulam_context *ctx, const int64_t *state, int64_t *sizes) {
   (void)ctx;
   forms f;

@@ -109,6 +109,19 @@ def test_products_of_columns_are_those_of_all_rows(own: int, shared: int, offset
         assert (wrong <= unit * sizes[:own]).all()
 
 
+@pytest.mark.parametrize("own", [0, 2])
+def test_combinations_of_columns_have_twice_the_digits(own: int) -> None:
+    """Outcomes without noise, of which coefficients leave nothing; a column of zeros is none."""
+    rows, keys = data(own, 4, 0.0)
+    columns = own + 4
+    rows[:, -2] = 0
+    for noise in (0.0, 2.0):
+        rows[:, -1] = 3 * rows[:, 0] - 2 * rows[:, own + 1] + noise * np.random.default_rng(1).normal(size=len(rows))
+        plan = plan_of([list(range(columns))], [list(range(own))])
+        figures, _ = reduced(rows, keys, own, plan, 1)
+        assert figures["is_twofold"] == (noise == 0)
+
+
 @pytest.mark.parametrize("own", [0, 1, 3])
 @pytest.mark.parametrize("shared", [2, 5, 8])
 def test_values_are_exact_where_numbers_cancel(own: int, shared: int) -> None:
