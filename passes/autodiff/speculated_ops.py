@@ -12,7 +12,7 @@ computed for nothing must not have a slope of 0 * infinity. Where a loop runs sl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import i1
@@ -29,6 +29,8 @@ Bounds = tuple[tuple[SSAValue, SSAValue], ...]
 """Begins and ends of loops."""
 
 _SCALARS = (*SCALAR_OPS, arith.SelectOp)
+_RECORDED = (*_SCALARS, rt.LoadOp, rt.StoreOp)
+_NESTED = scf.IfOp | scf.ForOp
 _ANY_EFFECT = Effect.WRITE | Effect.LEAVE | Effect.ORDERED
 _MOST = 8
 """Loops whose bounds are compared for one op."""
@@ -65,7 +67,7 @@ class _Users:
         op = block.last_op
         while op is not None:
             bounds: Bounds | None = None
-            if isinstance(op, _SCALARS):
+            if isinstance(op, (*_SCALARS, rt.LoadOp)):
                 bounds = self._around((use.operation for use in op.results[0].uses), block)
             elif isinstance(op, scf.ForOp):
                 bounds = self._around(_users_of_loop(op), block)
@@ -95,32 +97,56 @@ class _Users:
             top = ancestor_in(user, block)
             if top is None:  # a use of memory from around the block, outside of it
                 return None
-            if self._is_passive(user) or self._is_passive(top):
+            if any(map(self._is_passive, _with_those_around(user, top))):
                 continue
             if top is user:
                 others = self.loops.get(user)
-                if others is None or not isinstance(user, (*_SCALARS, rt.StoreOp)):
+                if others is None or not isinstance(user, _RECORDED):
                     return None
                 bounds |= dict.fromkeys(others)
                 continue
             loops = _loops_around(user, block)
             if not loops:
-                return None
+                if (others := self._in_branch(user, top)) is None:
+                    return None
+                bounds |= dict.fromkeys(others)
+                continue
             for loop in loops:
                 others = self.loops.get(loop) if loop is top else None  # their bounds are there in the block, too
                 bounds |= dict.fromkeys(((loop.lb, loop.ub),) if others is None else others)
         return tuple(bounds)
 
+    def _in_branch(self, user: Operation, top: Operation) -> Bounds | None:
+        """The loops that alone use what an op in branches of `top` computes, of bounds that are there ahead of it."""
+        around = list(_with_those_around(user, top))[1:]
+        bounds = self.loops.get(user) if isinstance(user, _RECORDED) else None
+        if bounds is None or not all(isinstance(op, scf.IfOp) for op in around):
+            return None
+        return None if any(is_inside(bound, top) for pair in bounds for bound in pair) else bounds
+
     def _is_passive(self, op: Operation) -> bool:
-        """Whether an op uses reals, and hands them no adjoints; a branch, if it finds out a condition alone."""
-        if not isinstance(op, scf.IfOp):
-            is_math = isinstance(op, rt.MathOp)
-            return is_constant(row_name(op)) if is_math else isinstance(op, arith.CmpfOp | rt.CheckOp)
+        """Whether an op hands no adjoints to reals that it uses: what it computes, if anything, decides something."""
         known = self._passive.get(op)
         if known is None:
-            known = all(result.type == i1 for result in op.results) and not effect_within(op) & _ANY_EFFECT
+            if isinstance(op, arith.CmpfOp | rt.CheckOp) or (isinstance(op, rt.MathOp) and is_constant(row_name(op))):
+                known = True
+            elif isinstance(op, _SCALARS) or (isinstance(op, _NESTED) and not effect_within(op) & _ANY_EFFECT):
+                decides = (use.operation for result in op.results if result.type != i1 for use in result.uses)
+                known = all(map(self._is_passive, decides))
+            else:
+                known = False
             self._passive[op] = known
         return known
+
+
+def _with_those_around(op: Operation, top: Operation) -> Iterator[Operation]:
+    """An op, and those that it stands in up to one of them."""
+    while op is not top:
+        yield op
+        parent = op.parent_op()
+        assert parent is not None
+        op = parent
+    yield top
 
 
 def _loops_around(op: Operation, block: Block) -> list[scf.ForOp]:
