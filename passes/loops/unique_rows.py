@@ -385,6 +385,14 @@ class _Weighted(RowGroups):
         def store(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
             block = copy.parent
             assert block is not None
+            opened: list[Block] = []
+            values = dict(values)
+            for loop in loops:
+                if not is_inside(original.results[0], loop):  # all its rows have that value
+                    opened.append(Block(arg_types=[i64]))
+                    values[loop.body.block.args[0]] = opened[-1].args[0]
+                    block.add_op(scf.ForOp.create(operands=loop.operands[:3], regions=[Region(opened[-1])]))
+                    block = opened[-1]
             index: SSAValue | None = None
             for loop, trip in reversed(list(zip(loops, trips, strict=True))):
                 variable = loop.body.block.args[0]
@@ -409,6 +417,8 @@ class _Weighted(RowGroups):
                 block.add_ops([number, known, is_more, holds, chosen])
                 value = chosen.results[0]
             block.add_op(rt.StoreOp(value, table, index))
+            for inner in opened:
+                inner.add_op(scf.YieldOp.create())
 
         self.before.append(DataSlices().copy(self.rows.loop, ops, store))
 

@@ -350,6 +350,23 @@ def test_pairs_of_all_rows(inner: str) -> None:
     assert sum(choice.figures.get("bytes", 0) for choice in model.layout_choices()) <= 2 * 150 * 16
 
 
+@pytest.mark.parametrize("level", [3, 4])
+def test_branches_that_are_alike_for_all_pairs_of_a_row(level: int) -> None:
+    """The condition stands in front of the inner loop, whose pairs it puts into parts."""
+    code = (
+        "data { int N; int K; array[N] int count; matrix[N, K] X; } parameters { real a; } model { for (n in 1:N) { "
+        "real kept = 0; int times = 0; for (k in 1:K) { kept += X[n, k]; times += k; "
+        "if (count[n] == 0) target += poisson_log_lpmf(count[n] | 0.1 * (a + kept / (1 + times))); } } }"
+    )
+    rng = np.random.default_rng(1)
+    data = {"N": 300, "K": 3, "count": rng.poisson(1, 300), "X": rng.integers(-2, 3, (300, 3)) / 2}
+    model, plain = (ulam.StanModel(code, data, opt_level=used) for used in (level, 0))
+    for point in ([0.1], [-2.0]):
+        (value, gradient), (found, slopes) = (each.log_density_gradient(point) for each in (plain, model))
+        assert found == pytest.approx(value, rel=1e-11)
+        assert slopes == pytest.approx(gradient, rel=1e-11)
+
+
 def test_loops_of_reduce_sum_have_layouts() -> None:
     """What it gives is chosen by a branch on whether there are rows at all."""
     program = """
