@@ -198,6 +198,19 @@ _FORMS: dict[str, Sequence[str]] = {
         "for (j in 1:J) { y[first[j]:last[j]] ~ normal(u[j] + b * x[first[j]:last[j]], s); }", "for (j in 1:J) { bit[first[j]:last[j]] ~ bernoulli_logit(u[j] + a); }",
         "{ int at = 1; for (j in 1:J) { int m = min(N - at + 1, max(0, last[j] - first[j] + 1)); segment(y, at, m) ~ normal(u[j] + X[at:(at + m - 1), 1] * c, s); at += m; } }",
         "for (k in 1:K) { for (j in k:min(J, k + 3)) { for (n in first[j]:last[j]) { target += normal_lpdf(y[n] | u[j] + v[k], s); } } }",
+        "for (j in 1:J) { y[first[j]:last[j]] ~ normal(u[j] + X[first[j]:last[j]] * beta, s); }",
+        "for (j in 1:J) { int m = max(0, last[j] - first[j] + 1); vector[m] mu = a + X[first[j]:last[j]] * beta; y[first[j]:last[j]] ~ normal(mu + u[j], s); }",
+        "{ vector[N] mu; for (j in 1:J) { mu[first[j]:last[j]] = u[j] + b * x[first[j]:last[j]]; } <filled> }",
+        "{ vector[N] mu = <vectors>; for (j in 1:J) { for (n in first[j]:last[j]) { mu[n] = u[j] + a * x[n]; } } <filled> }",
+        # outcomes in a matrix
+        "for (n in 1:N) { for (k in 1:K) { <cell> } }", "for (k in 1:K) { for (n in 1:N) { <cell> } }", "for (n in 1:N) { X[n] ~ normal(<mean>, s); }",
+        "for (k in 1:K) { X[:, k] ~ normal(v[k] + b * x, s); }", "to_vector(X) ~ normal(to_vector(rep_matrix(v', N) + b * rep_matrix(x, K)), s);",
+        "{ matrix[N, K] mu; for (n in 1:N) { for (k in 1:K) { mu[n, k] = v[k] + <mean>; } } to_vector(X) ~ student_t(4, to_vector(mu), s); }",
+    ),
+    "filled": ("y ~ normal(mu, s);", "count ~ poisson_log(0.3 * mu);", "for (n in 1:N) { target += normal_lpdf(y[n] | mu[n], s); }", "bit ~ bernoulli_logit(mu);"),
+    "cell": (
+        "X[n, k] ~ normal(v[k] + b * x[n], s);", "X[n, k] ~ normal(<mean> + v[k], s);", "X[n, k] ~ cauchy(v[k] + <mean>, s);", "bit[n] ~ bernoulli_logit(v[k] + 0.1 * X[n, k]);",
+        "count[n] ~ poisson_log(0.1 * (v[k] + u[g[n]]));", "if (<test>) { X[n, k] ~ normal(<mean>, s); } else { X[n, k] ~ normal(v[k], s); }",
     ),
     "ragged": (
         "y[n] ~ normal(u[j] + b * x[n], s);", "y[n] ~ normal(u[j] + a * (n - first[j]), s);", "bit[n] ~ bernoulli_logit(u[j]);", "bit[n] ~ bernoulli_logit(u[j] + v[h[n]]);", "target += w[n] * poisson_log_lpmf(count[n] | u[j]);",
