@@ -132,6 +132,15 @@ def viewed(buffer: SSAValue) -> SSAValue:
     return buffer
 
 
+def offsets(buffer: SSAValue) -> list[SSAValue]:
+    """Where a view begins, in what it is a view of, and that in turn."""
+    found: list[SSAValue] = []
+    while isinstance(view := buffer.owner, rt.ViewOp):
+        found.append(view.offset)
+        buffer = view.buffer
+    return found
+
+
 def root(buffer: SSAValue) -> Root:
     """The allocation that `buffer` is a part of, as far as the IR tells."""
     buffer = viewed(buffer)

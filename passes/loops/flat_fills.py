@@ -24,7 +24,7 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import DIVISIONS, PURE, viewed
+from ulam.passes.loops.effects import DIVISIONS, PURE, offsets, viewed
 from ulam.passes.loops.filled_buffers import fills_before, loops_around, only_loaded_and_written, users
 from ulam.passes.loops.index_forms import IndexForms
 from ulam.passes.loops.linear_evaluation import ops_between
@@ -113,15 +113,6 @@ def _reads_own(reader: scf.ForOp, memory: rt.AllocOp) -> bool:
     return all(isinstance(op, rt.LoadOp) and op.buffer is memory.res and op.index is row for op in used)
 
 
-def _offsets(buffer: SSAValue) -> list[SSAValue]:
-    """The offsets of a view."""
-    found: list[SSAValue] = []
-    while isinstance(view := buffer.owner, rt.ViewOp):
-        found.append(view.offset)
-        buffer = view.buffer
-    return found
-
-
 @record
 class _Writer:
     """Writes both loops over rows."""
@@ -155,7 +146,7 @@ class _Writer:
             return None
         if constant_integer(path[0].lb) != 0:
             return None
-        if not all(map(slices.is_data, (store.index, *_offsets(store.buffer)))):
+        if not all(map(slices.is_data, (store.index, *offsets(store.buffer)))):
             return None
         variables = variables_of(path)
         if not Repeatable(flat, variables, path[-1]).has(store.value):
@@ -193,7 +184,7 @@ class _Writer:
         count = self.fill.reader.ub
         found = write.put(rt.AllocOp(one, rt.BufferType(i64), zero=True))
         place = OpWriter(self.store)
-        for offset in _offsets(self.store.buffer):
+        for offset in offsets(self.store.buffer):
             self.index = place.put(integer(arith.AddiOp, self.index, offset))
         mark = integer(arith.AddiOp, self.index, zero)
         place.before(mark)

@@ -24,7 +24,7 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import enclosing, is_inside, terminator
 from ulam.passes.loops.carried_sums import lone_sum, sum_chain
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, root, viewed
+from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, offsets, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.tables import is_costly_function
 
@@ -222,7 +222,7 @@ class RowNest:
             before = len(self.of_row)
             self._spread(body)
         for op in ops_within(body):
-            if isinstance(op, rt.FillOp) and self._depends((op.value, op.count, *_offsets(op.destination))):
+            if isinstance(op, rt.FillOp) and self._depends((op.value, op.count, *offsets(op.destination))):
                 raise NotApplicable("its body fills memory with what depends on the row")
         for loop in self.inner_loops():
             if any(self.resolved(v) in self.of_row for v in (loop.lb, loop.ub, loop.step)):
@@ -420,14 +420,6 @@ def _is_only_accessed(buffer: SSAValue) -> bool:
         elif type(op) not in WHERE or WHERE[type(op)][0] != use.index:
             return False
     return True
-
-
-def _offsets(buffer: SSAValue) -> list[SSAValue]:
-    found: list[SSAValue] = []
-    while isinstance(view := buffer.owner, rt.ViewOp):
-        found.append(view.offset)
-        buffer = view.buffer
-    return found
 
 
 def _base(buffer: SSAValue) -> SSAValue:

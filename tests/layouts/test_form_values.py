@@ -4,37 +4,19 @@ arithmetic, with no room to spare.
 
 from __future__ import annotations
 
-import ctypes
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from kernel_calls import call, is_kept_behind, room_for
 from numpy.typing import NDArray
 
 from ulam.library.kernels import FORMS_ROWS, FORMS_SIZES, FORMS_STATE
-from ulam.runtime.c_library import library
 from ulam.runtime.native import Context
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_CANARY = 17
-
-
-def room_for(count: int, kind: Any = np.float64) -> NDArray[Any]:
-    """Memory of so many numbers, and what nothing may write behind."""
-    return np.full(count + _CANARY, 77, kind)
-
-
-def call(name: str, context: Context, *arguments: Any) -> None:
-    function = getattr(library(), f"ulam_{name}")
-    function.restype = None
-    function(
-        ctypes.c_void_p(context.address),
-        *(
-            ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int64(a) for a in arguments
-        ),
-    )  # fmt: skip
 
 
 def plan_of(shared: list[list[int]], keyed: list[list[int]]) -> Ints:
@@ -61,7 +43,7 @@ def reduced(rows: Floats, keys: Ints, own: int, plan: Ints, values: int) -> tupl
     table = room_for(figures["size"])
     call("forms_table", context, state, table, figures["size"])
     for buffer in (state, sizes, table):
-        assert (buffer[-_CANARY:] == 77).all(), "something wrote behind its end"
+        assert is_kept_behind(buffer), "something wrote behind its end"
     return figures, table
 
 
@@ -148,7 +130,7 @@ def test_values_are_exact_where_numbers_cancel(own: int, shared: int) -> None:
     sizes = (figures["size"], plan.size, entries[0], keyed.size, values, left, own, span)
     context = Context()
     call("form_values", context, table, plan, shared_coefficients, keyed, *sizes, found)
-    assert (found[-_CANARY:] == 77).all()
+    assert is_kept_behind(found)
     at = [0, 0]
     weights = rng.normal(size=(left, values))
     slopes = [np.zeros(entries[0]), np.zeros(keyed.size)]

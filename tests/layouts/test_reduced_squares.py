@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
+from kernel_calls import call, is_kept_behind, room_for
 from numpy.typing import NDArray
 
 from ulam.library.kernels import DESIGN_SIZES, DESIGN_STATE
-from ulam.runtime.c_library import library
 from ulam.runtime.native import Context
 
 Floats = NDArray[np.float64]
-_CANARY = 17
-
-
-def room_for(count: int, kind: Any = np.float64) -> NDArray[Any]:
-    """Memory of so many numbers, and what nothing may write behind."""
-    return np.full(count + _CANARY, 77, kind)
-
-
-def call(name: str, context: Context, *arguments: Any) -> None:
-    function = getattr(library(), f"ulam_{name}")
-    function.restype = None
-    function(
-        ctypes.c_void_p(context.address),
-        *(
-            ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int64(a) for a in arguments
-        ),
-    )  # fmt: skip
 
 
 def reduced_squares(
@@ -64,7 +45,7 @@ def reduced_squares(
         mine_half,
     )  # fmt: skip
     for buffer in (state, sizes, table, group_table, sums, half, mine_half):
-        assert (buffer[-_CANARY:] == 77).all(), "something wrote behind its end"
+        assert is_kept_behind(buffer), "something wrote behind its end"
     assert sums[1] == pytest.approx(b @ b + (u**2).sum())
     halves = mine_half[: mine.size].reshape(own.shape[1], room)[:, :groups].T
     return float(sums[0]), half[:shared], halves

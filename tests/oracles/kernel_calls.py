@@ -18,6 +18,31 @@ ELEMENTS = {"f64": np.float64, "i32": np.int32, "i64": np.int64}
 SCALARS = {"f64": ctypes.c_double, "i32": ctypes.c_int32, "i64": ctypes.c_int64}
 
 
+_CANARY = 17
+
+
+def room_for(count: int, kind: Any = np.float64) -> NDArray[Any]:
+    """Memory of so many numbers, and what nothing may write behind."""
+    return np.full(count + _CANARY, 77, kind)
+
+
+def is_kept_behind(memory: NDArray[Any]) -> bool:
+    """Whether nothing was written behind such memory."""
+    return bool((memory[-_CANARY:] == 77).all())
+
+
+def call(name: str, context: Context, *arguments: Any) -> None:
+    """Calls a kernel with arrays and integers, which are not looked at."""
+    function = getattr(library(), f"ulam_{name}")
+    function.restype = None
+    function(
+        ctypes.c_void_p(context.address),
+        *(
+            ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int64(a) for a in arguments
+        ),
+    )  # fmt: skip
+
+
 class KernelError(Exception):
     pass
 
