@@ -38,8 +38,10 @@ class EvenRows:
     """Changes a nest, if it has loops or memory whose size data give to each row, and nothing stands against it."""
 
     nest: scf.ForOp
+    around: scf.ForOp
+    """The nest itself, or a loop over groups of its rows, all of which are to be of one size."""
     before: list[Operation] = field(default_factory=list[Operation])
-    """Ops in front of the nest that compute the greatest sizes."""
+    """Ops in front of that loop that compute the greatest sizes."""
 
     shortest: list[tuple[SSAValue, int]] = field(default_factory=list[tuple[SSAValue, int]])
     """Least upper bounds, and the lower bounds that they must be above."""
@@ -61,7 +63,7 @@ class EvenRows:
         slices = DataSlices()
         if not all(slices.is_data(size) and isinstance(size.owner, Operation) for size in sizes):
             return False
-        if not slices.has_data_control(self.nest):
+        if not all(map(slices.has_data_control, self._loops_around())):
             return False
         most, least = self._extremes(list(sizes), slices)
         for op in sized:
@@ -80,6 +82,13 @@ class EvenRows:
         for op in reversed(self.before):
             discard(op)
 
+    def _loops_around(self) -> Iterator[Operation]:
+        """The nest, and what it stands in up to the loop over groups."""
+        op: Operation | None = self.nest
+        while op is not None:
+            yield op
+            op = op.parent_op() if op is not self.around else None
+
     def _is_of_row(self, value: SSAValue) -> bool:
         return is_inside(value, self.nest)
 
@@ -93,8 +102,8 @@ class EvenRows:
     def _extremes(
         self, sizes: list[SSAValue], slices: DataSlices
     ) -> tuple[dict[SSAValue, SSAValue], dict[SSAValue, SSAValue]]:
-        """The greatest and the least of some values over all rows, computed in front of the nest."""
-        outer = self.nest.parent
+        """The greatest and the least of some values over all rows, computed in front of all loops over these."""
+        outer = self.around.parent
         assert outer is not None
         count, none, many = constant(2 * len(sizes), i64), constant(0, i64), constant(_MANY, i64)
         memory = rt.AllocOp(count.result, rt.BufferType(i64), location=self.nest.location)
@@ -113,10 +122,10 @@ class EvenRows:
                 new = integer(cls, old.res, copy.results[0])
                 block.add_ops([old, new, rt.StoreOp(new.results[0], memory.res, place)])
 
-        found = slices.copy(self.nest, [op for op in of_op if isinstance(op, Operation)], note)
+        found = slices.copy(self.around, [op for op in of_op if isinstance(op, Operation)], note)
         loads = [rt.LoadOp(memory.res, place.result) for place in places]
         self.before = [count, none, many, memory, *places, *starts, found, *loads]
-        outer.insert_ops_before(self.before, self.nest)
+        outer.insert_ops_before(self.before, self.around)
         most: dict[SSAValue, SSAValue] = {size: loads[2 * k].res for k, size in enumerate(sizes)}
         return most, {size: loads[2 * k + 1].res for k, size in enumerate(sizes)}
 

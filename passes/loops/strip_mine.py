@@ -26,7 +26,7 @@ from itertools import islice
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.walk import ops_of, ops_within
@@ -80,8 +80,10 @@ def _visit_nests(branch: scf.IfOp, top: Block) -> list[Strips]:
     return done
 
 
-def _visit(block: Block, *, may_transpose: bool, unless: SSAValue | None = None) -> list[Strips]:
-    """`unless`: what says that the block does not run."""
+def _visit(
+    block: Block, *, may_transpose: bool, unless: SSAValue | None = None, groups: scf.ForOp | None = None
+) -> list[Strips]:
+    """`unless`: what says that the block does not run; `groups`: the loop over groups of rows that it stands in."""
     done: list[Strips] = []
     for op in ops_of(block):
         if type(op) is scf.ForOp and not rt.LoopAttr.is_cold(op):
@@ -90,7 +92,8 @@ def _visit(block: Block, *, may_transpose: bool, unless: SSAValue | None = None)
             try:
                 merge_flags(op)
                 _hoist(op)
-                strips = _of_changed_copy(op, may_transpose and unless is None)
+                rows = op if may_transpose and unless is None else groups
+                strips = _of_changed_copy(op, rows, may_transpose=may_transpose and unless is None)
                 strips = strips or Strips(RowNest(op, may_transpose), op, unless=unless)
                 told = strips.replace()
             except NotApplicable as why:
@@ -106,21 +109,31 @@ def _visit(block: Block, *, may_transpose: bool, unless: SSAValue | None = None)
             regions.pop()
         for region in regions:
             for inner in region.blocks:
-                done += _visit(inner, may_transpose=False)
+                done += _visit(inner, may_transpose=False, groups=groups or _over_groups(op, may_transpose))
     return done
 
 
-def _of_changed_copy(op: scf.ForOp, may_transpose: bool) -> Strips | None:
-    """Strips of a copy of a nest whose inner loops are of one size, or do less; None if there is nothing to gain."""
+def _over_groups(op: Operation, may_transpose: bool) -> scf.ForOp | None:
+    """A loop over groups of rows, ahead of which data may be prepared."""
+    if isinstance(op, scf.ForOp) and may_transpose and rt.LoopAttr.kind_of(op)[0] == "groups":
+        return op
+    return None
+
+
+def _of_changed_copy(op: scf.ForOp, rows: scf.ForOp | None, *, may_transpose: bool) -> Strips | None:
+    """Strips of a copy of a nest whose inner loops are of one size, or do less; None if there is nothing to gain.
+
+    `rows`: what goes through all rows, the nest or a loop around it; None if their sizes are not compared.
+    """
     outer = op.parent
-    is_uneven = may_transpose and EvenRows.may_gain(op)
+    is_uneven = rows is not None and EvenRows.may_gain(op)
     if not (is_uneven or RowColumns.may_gain(op)) or outer is None or _has_more_ops(op, SIZE):
         return None
     if any(isinstance(inner, CALLS) for inner in ops_within(op.body.block)):
         return None  # rows are not side by side, whatever is done to loops in them
     nest = cloned(op)
     outer.insert_op_before(nest, op)
-    even, columns = EvenRows(nest), RowColumns(nest)
+    even, columns = EvenRows(nest, nest if rows is None or rows is op else rows), RowColumns(nest)
     try:
         is_even = is_uneven and even.change()
         if is_even:

@@ -173,6 +173,30 @@ model {
   }
 }
 """
+# Sizes by an index of the row, of which rows may be equal: a loop over groups of them is around that over rows.
+GRADED = """
+data {
+  int<lower=0> M;
+  int<lower=0> T;
+  array[M] int<lower=1, upper=9> item;
+  array[M] int<lower=1, upper=30> person;
+  array[M] int<lower=1> y;
+  array[9] int<lower=0, upper=T> m;
+  array[9] int<lower=1> first;
+}
+parameters {
+  vector[T + 9] beta;
+  vector[30] theta;
+  vector[9] alpha;
+}
+model {
+  for (i in 1 : M) {
+    int k = m[item[i]];
+    vector[k] steps = theta[person[i]] * alpha[item[i]] - segment(beta, first[item[i]], k);
+    target += categorical_lpmf(y[i] | softmax(cumulative_sum(append_row(rep_vector(0.0, 1), steps))));
+  }
+}
+"""
 # Sums of logarithms that need an absolute precision only: rows that are seen, and rows that need not be there.
 UNSEEN = COLUMNS.replace(
     "target += seen[i] * a + (1 - seen[i]) * log_sum_exp(a, -s);",
@@ -221,7 +245,27 @@ def _uneven_data(rows: int, width: int, least: int = 1) -> dict[str, object]:
     }
 
 
+def _graded_data(rows: int, width: int) -> dict[str, object]:
+    """Of even widths most rows are equal to others."""
+    rng = np.random.default_rng(rows * 100 + width)
+    m = rng.integers(min(1, width), width + 1, 9)
+    different = max(1, rows // 8) if width % 2 == 0 else max(1, rows)
+    item, person = rng.integers(1, 10, different), rng.integers(1, 31, different)
+    y = rng.integers(0, m[item - 1] + 1) + 1
+    own = np.arange(rows) % different
+    return {
+        "M": rows,
+        "T": width,
+        "item": item[own],
+        "person": person[own],
+        "y": y[own],
+        "m": m,
+        "first": rng.integers(1, 10, 9),
+    }
+
+
 PROGRAMS = {
+    "graded": (GRADED, _graded_data),
     "uneven": (UNEVEN, _uneven_data),
     "unseen": (UNSEEN, _columns_data),
     "largest": (LARGEST, _columns_data),
@@ -271,6 +315,18 @@ def test_rows_without_iterations_among_others() -> None:
     point = np.random.default_rng(1).normal(size=plain.param_unc_num())
     for found, expected in zip(mined.log_density_gradient(point), plain.log_density_gradient(point), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_rows_in_groups_are_as_long_as_the_longest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether rows are equal or not: what their sizes are is found ahead of the loop over groups."""
+    for width in (4, 5):
+        model = ulam.StanModel(GRADED, _graded_data(300, width))
+        assert [choice.taken for choice in model.layout_choices() if choice.layout == "unique rows"] == [width == 4]
+    file = tmp_path / "model.stan"
+    file.write_text(GRADED)
+    assert stan_opt.main([str(file), "-O3", "--unit", "gradient_propto", "--explain=json"]) == 0
+    remarks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert any("as long as the longest" in remark["message"] for remark in remarks if remark["done"])
 
 
 def test_products_of_more_factors_than_a_real_can_hold() -> None:
