@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.elements_at_reads import ops_needed, stay_until
 from ulam.passes.loops.filled_buffers import is_behind, loops_around
@@ -68,6 +69,8 @@ def _move(alloc: rt.AllocOp, slices: DataSlices) -> bool:
     needed = ops_needed(store.value, filling.body.block)
     if needed is None or len(needed) > _MOST or any(map(is_costly_function, needed)):
         return False
+    if any(_is_parameter(op, filling, slices) for op in needed):
+        return False
     for load in loads:
         reading = loops_around(load, alloc.parent)[0]
         if not is_behind(reading, filling) or not stay_until(needed, filling, reading):
@@ -77,6 +80,13 @@ def _move(alloc: rt.AllocOp, slices: DataSlices) -> bool:
     discard(store)
     remark_on(ElementsByIndex.name, filling, "elements are computed where they are read by index", done=True)
     return True
+
+
+def _is_parameter(op: Operation, filling: scf.ForOp, slices: DataSlices) -> bool:
+    """Whether an op reads a parameter of the element: rows are equal only where the index is, which they had before."""
+    if not isinstance(op, rt.LoadOp) or slices.is_data_buffer(op.buffer) or not is_inside(op.index, filling):
+        return False
+    return not _is_loaded(op.index, filling, slices)
 
 
 def _only_fills(loop: scf.ForOp, store: rt.StoreOp) -> bool:

@@ -38,6 +38,8 @@ model {
 KEPT = {
     "read otherwise, too": "vector[N] eta = a + b * x; target += poisson_log_lpmf(y | eta[g]); target += -max(eta);",
     "costly elements": "vector[N] eta = exp(a + b * x); for (n in 1 : N) target += -log1p(eta[g[n]] * y[n]);",
+    "parameters of elements": "vector[N] eta; for (n in 1 : N) eta[n] = u[n, 2] * a + b; "
+    "target += poisson_log_lpmf(y | eta[g]);",
     "an element of each row": "vector[N] eta = a + b * x; for (n in 1 : N) target += poisson_log_lpmf(y[n] | eta[n]);",
 }
 
@@ -76,12 +78,13 @@ def test_densities_are_those_of_level_0(program: ulam.StanProgram, n: int, repea
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_read_otherwise_is_filled_once(name: str) -> None:
     """As the remarks tell, and with the gradient of level 0."""
-    head = "data { int N; array[N] int y; vector[N] x; array[N] int g; } parameters { real a; real b; }"
+    head = "data { int N; array[N] int y; vector[N] x; array[N] int g; } "
+    head += "parameters { real a; real b; array[N] vector[2] u; }"
     text = f"{head} model {{ {KEPT[name]} }}"
     with collect_remarks() as remarks:
         Compiler(text, "model.stan", CompileOptions(3)).llvm_text("gradient_propto")
     assert not any(remark.pass_name == ElementsByIndex.name for remark in remarks)
     data = data_of(30)
     model, plain = ulam.StanModel(text, data), ulam.StanModel(text, data, opt_level=0)
-    point = np.array([0.2, -0.3])
+    point = np.random.default_rng(1).normal(size=plain.param_unc_num()) / 3
     np.testing.assert_allclose(model.log_density_gradient(point)[1], plain.log_density_gradient(point)[1], rtol=1e-10)
