@@ -229,6 +229,7 @@ def test_large_numbers_that_cancel(offset: float, spread: float) -> None:
     y = 3 * x - 2 * z + offset + generator.normal(size=n)
     data = {"n": n, "x": x, "z": z, "y": y}
     plain, reduced = (ulam.StanModel(program, data, opt_level=level) for level in (0, 3))
+    assert any(choice.taken for choice in reduced.layout_choices())
     for point in ([offset, 3.0, -2.0], [offset * (1 - 1e-9), 3.0 + 1e-9, -2.0], [0.0, 0.5, 0.5]):
         errors: list[np.ndarray] = []
         exact = exact_normal(x, z, y, point)
@@ -238,6 +239,20 @@ def test_large_numbers_that_cancel(offset: float, spread: float) -> None:
             errors.append(np.array([abs(float(Fraction(number) - right)) for number, right in found]))
         scale = np.array([1, n, *(np.abs(column).sum() for column in (x, z))])
         assert (errors[1] <= 4 * errors[0] + 1e-13 * scale).all(), (errors, scale)
+
+
+@pytest.mark.parametrize(("n", "offset", "is_reduced"), [(60, 0.0, True), (60, 2000.0, False), (2000, 2000.0, True)])
+def test_few_rows_are_not_reduced_in_twice_the_digits(n: int, offset: float, is_reduced: bool) -> None:
+    """A loop over them is faster."""
+    program = """
+    data { int n; vector[n] x; vector[n] y; }
+    parameters { real a; real b; real<lower=0> s; }
+    model { y ~ normal(a + b * x, s); }
+    """
+    generator = np.random.default_rng(6)
+    data = {"n": n, "x": offset + generator.normal(size=n), "y": generator.normal(size=n)}
+    model = ulam.StanModel(program, data)
+    assert [choice.taken for choice in model.layout_choices() if choice.layout == "reduced rows"] == [is_reduced]
 
 
 def exact_normal(x: np.ndarray, z: np.ndarray, y: np.ndarray, point: list[float]) -> list[Fraction]:

@@ -90,7 +90,7 @@ def test_errors_are_small_beside_what_rows_add_up(shape: str, width: int) -> Non
     """Against rational arithmetic, where numbers of the data cancel: at coefficients that fit, 0, and others."""
     columns, depend, offset, of_y = SHAPES[shape]
     rng = np.random.default_rng(5)
-    n = 120
+    n = 600
     X = np.column_stack([np.ones(n), rng.normal(size=(n, columns)) + offset])
     if depend:
         X[:, 2] = X[:, 1] + 1e-8 * X[:, 2]
