@@ -11,6 +11,7 @@ Else a kernel has done so for all rows, in twice the digits (`form_values`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
@@ -56,7 +57,7 @@ class FormRows:
 
 
 @record
-class _Rows:
+class _Rows(ABC):
     """Writes a loop over reduced rows. `fixed`: what stands ahead of it, of what all rows do alike."""
 
     found: RowForms
@@ -70,7 +71,6 @@ class _Rows:
         copied: dict[SSAValue, SSAValue] = {}
         new = cloned(loop, copied)
         new.operands = [write.whole(0), self.reduced.rows, write.whole(1), *new.iter_args]
-        self.begin(write)
         same_ops = dict(zip(ops_within(loop), ops_within(new), strict=True))
         begin = new.body.block.first_op
         assert begin is not None
@@ -88,16 +88,13 @@ class _Rows:
             self._replace(combination, copied)
         return new
 
-    def begin(self, write: OpWriter) -> None:
-        """Writes what is ahead of all rows."""
-
+    @abstractmethod
     def begin_row(self, row: SSAValue, ahead: OpWriter, write: OpWriter) -> None:
-        """Finds the number 1 of a row, which the first one has, or the first one of each group."""
-        raise NotImplementedError
+        """Writes what is ahead of all rows, and finds the number 1 of a row: that of the first one, or of a group's."""
 
+    @abstractmethod
     def value(self, combination: Combination, env: Environment, write: OpWriter) -> SSAValue:
         """A value of first degree, by the variables of the loops inside of the row."""
-        raise NotImplementedError
 
     def set_first(self, place: SSAValue, row: SSAValue, ahead: OpWriter, write: OpWriter) -> None:
         """Loads the number 1."""
@@ -139,12 +136,9 @@ class _Rows:
 class _TwofoldRows(_Rows):
     """By a kernel."""
 
-    def begin(self, write: OpWriter) -> None:
-        """Computes the values of all rows."""
-        self.values.write(self.reduced, self.copier(), write)
-
     def begin_row(self, row: SSAValue, ahead: OpWriter, write: OpWriter) -> None:
-        """The first column is at the begin of the table."""
+        """The values of all rows are computed ahead; the first column is at the begin of the table."""
+        self.values.write(self.reduced, self.copier(), ahead)
         self._row = row
         self.set_first(row, row, ahead, write)
 

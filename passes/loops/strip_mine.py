@@ -92,8 +92,7 @@ def _visit(
             try:
                 merge_flags(op)
                 _hoist(op)
-                rows = op if may_transpose and unless is None else groups
-                strips = _of_changed_copy(op, rows, may_transpose=may_transpose and unless is None)
+                strips = _of_changed_copy(op, groups, may_transpose=may_transpose and unless is None)
                 strips = strips or Strips(RowNest(op, may_transpose), op, unless=unless)
                 told = strips.replace()
             except NotApplicable as why:
@@ -120,20 +119,20 @@ def _over_groups(op: Operation, may_transpose: bool) -> scf.ForOp | None:
     return None
 
 
-def _of_changed_copy(op: scf.ForOp, rows: scf.ForOp | None, *, may_transpose: bool) -> Strips | None:
+def _of_changed_copy(op: scf.ForOp, groups: scf.ForOp | None, *, may_transpose: bool) -> Strips | None:
     """Strips of a copy of a nest whose inner loops are of one size, or do less; None if there is nothing to gain.
 
-    `rows`: what goes through all rows, the nest or a loop around it; None if their sizes are not compared.
+    Sizes of rows are compared where data may be prepared: ahead of the nest, or of the loop over groups around it.
     """
     outer = op.parent
-    is_uneven = rows is not None and EvenRows.may_gain(op)
+    is_uneven = (may_transpose or groups is not None) and EvenRows.may_gain(op)
     if not (is_uneven or RowColumns.may_gain(op)) or outer is None or _has_more_ops(op, SIZE):
         return None
     if any(isinstance(inner, CALLS) for inner in ops_within(op.body.block)):
         return None  # rows are not side by side, whatever is done to loops in them
     nest = cloned(op)
     outer.insert_op_before(nest, op)
-    even, columns = EvenRows(nest, nest if rows is None or rows is op else rows), RowColumns(nest)
+    even, columns = EvenRows(nest, groups or nest), RowColumns(nest)
     try:
         is_even = is_uneven and even.change()
         if is_even:
