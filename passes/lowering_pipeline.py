@@ -10,6 +10,7 @@ from xdsl.context import Context
 from ulam.passes.loops.unit_modules import set_slots, slots_of
 from ulam.passes.nested import nested_passes, run_nested
 from ulam.passes.pipeline_order import VALUE_FORM, unit_pipeline
+from ulam.passes.pipelines import parse_pipeline
 from ulam.passes.running import observer, remembering, run_passes
 from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts, program_of, take_apart
 from ulam.passes.to_loops.units import lower_unit
@@ -200,6 +201,7 @@ def finish_unit(
     set_slots(unit.module, unit.n_slots)
     if chosen is not None and unit.kind.hot:
         text = unit_pipeline(chosen, unit.kind)
+        parse_pipeline(text)  # what is wrong with it is told before anything runs
     else:
         text = lowering_pipeline(unit.kind, opt_level, layouts)
     with remembering():

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ulam.passes.idle_passes import UnitNames
-from ulam.passes.pipelines import OWN_PASSES, parse_pipeline, pipeline_parts
+from ulam.passes.pipelines import OWN_PASSES, pipeline_parts, read_passes
 from ulam.passes.running import TellingPass, run_passes
 from ulam.passes.settled import BY_STEPS
 
@@ -55,4 +55,4 @@ def nested_passes(pipeline: str) -> tuple[ModulePass, ...]:
 
 @cache
 def _passes(pipeline: str, revision: int) -> tuple[ModulePass, ...]:
-    return tuple(parse_pipeline(pipeline))
+    return tuple(read_passes(pipeline))

@@ -18,7 +18,7 @@ from ulam.library.extension_points import ExtensionError, ExtensionPoint, load_o
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
-    from xdsl.utils.arg_spec import ArgSpec
+    from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 
 # Name of the pass: module and class.
 PASSES: dict[str, str] = {
@@ -214,6 +214,9 @@ _OPTIONS = r'\{(?:"(?:[^"\\]|\\.)*"|[^"{}])*\}'
 _NAME = r"[a-z][a-z0-9-]*"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _PART = re.compile(rf"(?P<name>{_NAME})(?P<options>{_OPTIONS})?")
+_PLAIN_OPTION = re.compile(rf'(?P<name>{_NAME})=(?:"(?P<string>[ !#-\[\]-~]*)"|(?P<word>{_NAME}|\d+))(?: |$)')
+"""An option with one value, whose text stands for itself."""
+_TRUTH = {"true": True, "false": False}
 _WELL_FORMED = re.compile(rf"\s*{_NAME}(?:{_OPTIONS})?\s*(?:,\s*{_NAME}(?:{_OPTIONS})?\s*)*")
 _ANCHORED = re.compile(r"\s*builtin\.module\s*\((?P<inner>.*)\)\s*", re.DOTALL)
 _ANCHOR = re.compile(r"(?P<op>\b[\w.]+)\s*\(")
@@ -259,14 +262,23 @@ def parse_pipeline(text: str, is_idle: Callable[[str], bool] = lambda name: Fals
     As MLIR has it, `builtin.module(...)` may stand around the whole.
     """
     passes: list[ModulePass] = []
-    for spec in _specs(text):
+    for spec in pass_specs(text):
         if spec.name not in PASSES:
             pass_class(spec.name)  # raises if there is none
         if not is_idle(spec.name):
             passes.append(_pass(spec))
         elif spec.parameters and spec.parameters != _OPTIONS_OF_LEVELS:
             _pass(spec)  # raises if they are wrong
+    for entry in passes:
+        check: Callable[[], None] | None = getattr(entry, "check_steps", None)
+        if check is not None:
+            check()
     return passes
+
+
+def read_passes(text: str) -> Iterator[ModulePass]:
+    """The same for a pipeline that is known to be right: steps of passes are not looked at before they run."""
+    return map(_pass, pass_specs(text))
 
 
 @cache
@@ -277,8 +289,8 @@ def pipeline_parts(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((part["name"], part[0]) for part in _PART.finditer(text))
 
 
-def _specs(text: str) -> Iterator[ArgSpec]:
-    """The parts of a pipeline's text. Names without options, nearly all, are read here: xDSL takes longer for them."""
+def pass_specs(text: str) -> Iterator[ArgSpec]:
+    """The parts of a pipeline's text. Nearly all are read here: xDSL takes ten times as long for them."""
     from xdsl.utils.arg_spec import ArgSpec, parse_spec
     from xdsl.utils.arg_spec import parse_pipeline as parse_specs
     from xdsl.utils.exceptions import ArgSpecParseError
@@ -291,10 +303,25 @@ def _specs(text: str) -> Iterator[ArgSpec]:
             return
         for part in _PART.finditer(inner):
             options = (part["options"] or "{}")[1:-1].strip()  # xDSL wants no blanks at its ends
-            yield parse_spec(f"{part['name']}{{{options}}}") if options else ArgSpec(part["name"], {})
+            plain = _plain_options(options)
+            yield parse_spec(f"{part['name']}{{{options}}}") if plain is None else ArgSpec(part["name"], plain)
     except (ArgSpecParseError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise PipelineError(f"cannot read the pass pipeline '{text}': {reason}") from None
+
+
+def _plain_options(text: str) -> dict[str, ParameterListType] | None:
+    """The options of a pass if all of them are plain ones."""
+    found: dict[str, ParameterListType] = {}
+    position = 0
+    while position < len(text):
+        if (option := _PLAIN_OPTION.match(text, position)) is None:
+            return None
+        word = option["word"]
+        value = option["string"] if word is None else _TRUTH.get(word, int(word) if word.isdecimal() else word)
+        found[option["name"]] = (value,)
+        position = option.end()
+    return found
 
 
 def without_anchor(text: str) -> str:
@@ -329,7 +356,7 @@ _KINDS = {"bool": bool, "int": int, "str": str}
 
 def _plainly_made(cls: type[ModulePass], spec: ArgSpec) -> ModulePass | None:
     """The pass if its options are single values of the kinds that they have: xDSL resolves annotations for others."""
-    kinds = cls.__dict__.get("__annotations__", {})
+    kinds = _kinds_of_options(cls)
     options: dict[str, Any] = {}
     for name, values in spec.parameters.items():
         name = name.replace("-", "_")
@@ -338,9 +365,18 @@ def _plainly_made(cls: type[ModulePass], spec: ArgSpec) -> ModulePass | None:
         if type(value) is not kind or (isinstance(value, int) and value < 0):
             return None
         options[name] = value
-    if any(name not in options and name not in cls.__dict__ for name in kinds):
+    if any(name not in options and not hasattr(cls, name) for name in kinds):
         return None  # an option without a default is missing
     return cls(**options)
+
+
+@cache
+def _kinds_of_options(cls: type[ModulePass]) -> dict[str, str]:
+    """The options of a pass by name, those of its bases, too, with their kinds as annotations say it."""
+    kinds: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        kinds.update(base.__dict__.get("__annotations__", {}))
+    return {name: kind for name, kind in kinds.items() if not str(kind).startswith("ClassVar")}
 
 
 def _check_counts(entry: ModulePass) -> None:

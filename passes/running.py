@@ -19,12 +19,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ulam.dialects.plain_instances import PlainInstances
 from ulam.passes.settled import SettledFunctions
 
 Memory = TypeVar("Memory")
 
 
-class TellingPass(ModulePass):
+class TellingPass(ModulePass, metaclass=PlainInstances):
     """A pass that can tell whether it changed the module."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import ClassVar
 
 from xdsl.dialects import func
@@ -30,7 +29,7 @@ class FunctionPass(TellingPass):
     def changes(self, module: ModuleOp) -> bool:
         changed = False
         settled = remembered(SettledFunctions)
-        one = replace(self, function="") if self.function else self
+        one = (type(self), *(value for name, value in vars(self).items() if name != "function"))
         for function in functions(named_function(module, self.function, self.name)):
             if self.settles and one in settled.known(function):
                 continue

@@ -10,8 +10,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ulam.library.records import record
-from ulam.passes.nested import nested_passes, run_nested
-from ulam.passes.pipelines import PipelineError
+from ulam.passes.nested import run_nested
+from ulam.passes.pipelines import PipelineError, parse_pipeline
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import BY_STEPS
 
@@ -26,9 +26,10 @@ class IfChanged(TellingPass):
     passes: str
     then: str
 
-    def __post_init__(self) -> None:
-        nested_passes(self.then)  # wrong names are told before anything runs
-        for entry in nested_passes(self.passes):
+    def check_steps(self) -> None:
+        """Raises PipelineError if a pass does not exist, or does not tell what it has to."""
+        parse_pipeline(self.then)
+        for entry in parse_pipeline(self.passes):
             if not isinstance(entry, TellingPass):
                 raise PipelineError(f"if-changed: {entry.name} does not tell whether it changes something")
 

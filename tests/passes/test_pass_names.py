@@ -9,10 +9,19 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import parse_spec
 
 from ulam.passes.lowering_pipeline import REASSOCIATING_LEVEL, VALUE_FORM, lowering_pipeline
 from ulam.passes.nested import NestedPass, nested_passes
-from ulam.passes.pipelines import LEVELS, PASSES, PipelineError, level_pipeline, parse_pipeline, pass_class
+from ulam.passes.pipelines import (
+    LEVELS,
+    PASSES,
+    PipelineError,
+    level_pipeline,
+    parse_pipeline,
+    pass_class,
+    pass_specs,
+)
 from ulam.passes.pipelines import pipeline_text as text_of
 from ulam.passes.running import PassObserver, observed_by, run_passes
 from ulam.passes.units import UNITS
@@ -58,6 +67,18 @@ def test_pipelines_as_mlir_writes_them() -> None:
     assert len(parse_pipeline(VALUE_FORM)) == 3
     assert parse_pipeline("builtin.module()") == parse_pipeline("") == []
     assert parse_pipeline("licm{ guarded=true } ,\n dce") == parse_pipeline("licm{guarded=true},dce")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "", "a=true b=false c=12 d-e=unroll-small", 'a="x y{z=1},w" b=""', "a=007", "a", "a=1,2", "a=12x b=1-2",
+        "a=-1.5", "a=True b=x_y", r'a="\n"', "a=trueish a=1",
+    ],
+)  # fmt: skip
+def test_options_are_read_as_xdsl_reads_them(options: str) -> None:
+    (entry,) = pass_specs(f"licm{{ {options} }}")
+    assert entry == parse_spec(f"licm{{{options}}}")
 
 
 @pytest.mark.parametrize(
@@ -107,3 +128,4 @@ def test_steps_are_passes() -> None:
     assert {entry.name for entry in nested} == {"simplify", "lighten-loops", "fuse-loops"}
     for entry in nested:
         assert isinstance(entry, NestedPass) and nested_passes(entry.pipeline())
+        assert parse_pipeline(entry.pipeline())
