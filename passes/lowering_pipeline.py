@@ -125,7 +125,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes += _behind_fusion(layouts, unit.hessian) if is_loose else ()
         if is_loose and not unit.hessian:
             passes.append(SMALL_SIZES)
-    passes.append("reverse-mode{speculated=true}" if is_loose else "reverse-mode")
+    passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")
     if unit.gradient:

@@ -15,6 +15,7 @@ from ulam.passes.autodiff.activity import Activity
 from ulam.passes.autodiff.calls import RECORD, Derivative, Derivatives
 from ulam.passes.autodiff.frames import ReverseFrame, pop_record
 from ulam.passes.autodiff.rotate_loops import rotate_loops
+from ulam.passes.autodiff.speculated_ops import speculated_ops
 from ulam.passes.autodiff.sweeps import ReverseMode
 from ulam.passes.rewriting import cloned
 
@@ -42,6 +43,7 @@ def _written(derivatives: Derivatives, derivative: Derivative, original: func.Fu
     varied = [block.args[n] for n in derivative.operands] + [returned.operands[n] for n in buffers]
     useful = [returned.operands[n] for n in derivative.results]
     mode = ReverseMode(function, Activity(block, varied, useful), derivatives)
+    mode.speculated = speculated_ops(block)
     reverse = _Split(mode, derivative).run()
     return [function, reverse]
 

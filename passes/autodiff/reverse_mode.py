@@ -9,8 +9,6 @@ Source: A. Griewank, A. Walther, "Evaluating Derivatives", chapters 3 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
@@ -28,22 +26,19 @@ from ulam.passes.autodiff.speculated_ops import speculated_ops
 from ulam.passes.autodiff.sweeps import ReverseMode
 
 
-@dataclass(frozen=True)
 class ReverseModePass(ModulePass):
     """Makes gradient functions, one for every `ad.gradient`.
 
-    Where nothing is asked for, `ad.independent` has served its purpose. `speculated`: what is computed for a loop that
-    does not run has no slope, infinite or not.
+    Where nothing is asked for, `ad.independent` has served its purpose. What is computed for a loop that does not run
+    has no slope, infinite or not (`speculated_ops`).
     """
 
     name = "reverse-mode"
 
-    speculated: bool = False
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = functions_of(op)
         for request in [o for o in op.body.block.ops if isinstance(o, ad.GradientOp)]:
-            reverse_mode(functions[request.function.root_reference.data], self.speculated)
+            reverse_mode(functions[request.function.root_reference.data])
             request.detach()
             request.erase()
         for independent in [o for o in ops_within(op) if type(o) is ad.IndependentOp]:
@@ -51,7 +46,7 @@ class ReverseModePass(ModulePass):
             independent.erase()
 
 
-def reverse_mode(function: func.FuncOp, speculated: bool = False) -> None:
+def reverse_mode(function: func.FuncOp) -> None:
     """Makes the gradient function of `function`, in place. `ad.independent` names what the gradient is taken of.
 
     Functions of the same module that it calls get derivatives of their own (see `calls`).
@@ -63,8 +58,7 @@ def reverse_mode(function: func.FuncOp, speculated: bool = False) -> None:
     independent = next(op for op in function.body.block.ops if isinstance(op, ad.IndependentOp))
     activity = Activity(function.body.block, [independent.buffer])
     mode = ReverseMode(function, activity, derivatives)
-    if speculated:
-        mode.speculated = speculated_ops(function.body.block)
+    mode.speculated = speculated_ops(function.body.block)
     mode.gradient(independent)
     write_derivatives(derivatives, module)
 

@@ -37,10 +37,14 @@ _MOST = 8
 
 
 def speculated_ops(block: Block) -> dict[Operation, Bounds]:
-    """Scalars of a block, and loops in it, that loops alone use → these loops. The same in branches of the block."""
-    found = _Users()
-    found.look_at(block)
-    return {op: bounds for op, bounds in found.loops.items() if _may_have_slopes(op, bounds)}
+    """Scalars of a block, and loops in it, that loops alone use → these loops. The same in branches of the block, and
+    in each iteration of loops, whose bodies have inner loops."""
+    found: dict[Operation, Bounds] = {}
+    for inner in (block, *(op.body.block for op in ops_within(block) if isinstance(op, scf.ForOp))):
+        users = _Users()
+        users.look_at(inner)
+        found |= {op: bounds for op, bounds in users.loops.items() if _may_have_slopes(op, bounds)}
+    return found
 
 
 def _may_have_slopes(op: Operation, bounds: Bounds) -> bool:
@@ -70,7 +74,7 @@ class _Users:
             if isinstance(op, (*_SCALARS, rt.LoadOp)):
                 bounds = self._around((use.operation for use in op.results[0].uses), block)
             elif isinstance(op, scf.ForOp):
-                bounds = self._around(_users_of_loop(op), block)
+                bounds = self._around(_users_of_loop(op, block), block)
             elif isinstance(op, rt.StoreOp):
                 bounds = self._of_memory(viewed(op.buffer), block)
             elif isinstance(op, scf.IfOp):
@@ -85,7 +89,7 @@ class _Users:
         then, or is not."""
         place = (memory, block)
         if place not in self._memory:
-            self._memory[place] = self._around(_readers_of((memory,)), block)
+            self._memory[place] = self._around(_readers_of((memory,), block), block)
         return self._memory[place]
 
     def _around(self, users: Iterable[Operation] | None, block: Block) -> Bounds | None:
@@ -176,24 +180,28 @@ def _may_be_idle(loop: scf.ForOp, ahead_of: Operation) -> bool:
     return not is_known and not any(is_inside(bound, ahead_of) for bound in (loop.lb, loop.ub))
 
 
-def _users_of_loop(loop: scf.ForOp) -> list[Operation] | None:
-    """Ops that use the results of a loop, or memory that it writes; None if it does more, or they are not known."""
+def _users_of_loop(loop: scf.ForOp, block: Block) -> list[Operation] | None:
+    """Ops that use the results of a loop of a block, or memory that it writes; None if it does more, or they are not
+    known.
+    """
     pending: list[SSAValue] = list(loop.results)
     for inner in ops_within(loop):
         if isinstance(inner, ad.TargetAddOp | func.CallOp):
             return None
         pending += written_buffers(inner)
-    users = _readers_of(pending)
+    users = _readers_of(pending, block)
     return None if users is None else [user for user in users if not loop.is_ancestor(user)]
 
 
-def _readers_of(values: Iterable[SSAValue]) -> list[Operation] | None:
-    """Ops that use values, of buffers the elements; None if buffers may be those of others."""
+def _readers_of(values: Iterable[SSAValue], block: Block) -> list[Operation] | None:
+    """Ops that use values, of buffers the elements; None if buffers may be those of others, or are there ahead of a
+    block: another iteration may read what this one has stored.
+    """
     pending: dict[SSAValue, None] = {}
     for value in values:
         if isinstance(value.type, rt.BufferType):
             value = viewed(value)
-            if not isinstance(value.owner, rt.AllocOp):
+            if not isinstance(value.owner, rt.AllocOp) or ancestor_in(value.owner, block) is None:
                 return None
         pending[value] = None
     users: dict[Operation, None] = {}

@@ -1,4 +1,4 @@
-"""What levels 3 and 4 compute ahead of loops that have no iteration, and have no slope of then."""
+"""What is computed ahead of loops that have no iteration, and has no slope then."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import ulam
 from ulam.emit.jit import verify
+from ulam.passes.pipelines import LEVELS
 
 DATA = "data { int N; int K; vector[N] x; array[N] vector[2] y; }"
 PARAMETERS = "parameters { real a; real b; vector[K] c; }"
@@ -33,7 +34,7 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_no_slope_without_an_iteration(name: str, level: int) -> None:
     """Nor a value; as the program has it, wherever parameters are."""
@@ -43,6 +44,53 @@ def test_no_slope_without_an_iteration(name: str, level: int) -> None:
         value, gradient = model.log_density_gradient(theta)
         assert value == theta[0]
         np.testing.assert_array_equal(gradient, [1.0, 0.0, 0.0, 0.0], err_msg=str(theta))
+
+
+INNER = {
+    "sums": "for (n in 1 : N) for (k in 1 : m[n]) target += x[k] * log(a[n]);",
+    "squares": "for (n in 1 : N) { real s = 0; for (k in 1 : m[n]) s += x[k] * sqrt(a[n]) + b; target += s * s; }",
+    "elements": "for (n in 1 : N) { vector[3] z; for (j in 1 : 3) z[j] = log(a[n] * j); "
+    "for (k in 1 : m[n]) target += x[k] * z[1 + k % 3]; }",
+    "densities": "for (n in 1 : N) for (k in 1 : m[n]) x[k] ~ normal(b, sqrt(a[n]));",
+}
+"""Ragged rows, some of them without elements."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", INNER)
+def test_no_slope_without_an_inner_iteration(name: str, level: int) -> None:
+    code = "data { int N; int K; vector[K] x; array[N] int m; } parameters { vector[N] a; real b; } "
+    model = ulam.StanModel(
+        f"{code} model {{ target += b; {INNER[name]} }}", {"N": 3, "K": 2, "x": [1, 1], "m": [0, 2, 0]}, opt_level=level
+    )
+    _, expected = model.log_density_gradient([2.0, 0.7, 3.0, 0.5])
+    assert expected[1]
+    for first, last in itertools.product((0.0, 1e300, np.inf), (0.0, 2.0)):
+        _, gradient = model.log_density_gradient([first, 0.7, last, 0.5])
+        np.testing.assert_array_equal(gradient, [0.0, expected[1], 0.0, expected[3]])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "vector[1] s = [0.0]'; for (n in 1 : N) { for (k in 1 : m[n]) target += log(a[n]) * s[1]; s[1] = sqrt(a[n]); }",
+        "vector[3] s = [0.5, 0.5, 0.5]'; for (n in 1 : N) { for (k in 1 : m[n]) target += log(a[n]) * s[1 + k % 3]; "
+        "for (k in 1 : 3) s[k] = sqrt(a[n] + k); }",
+        "vector[N] s = rep_vector(0.5, N); for (n in 1 : N) { for (k in 1 : m[n]) target += a[n] * s[1 + (n + k) % N]; "
+        "s[n] = sqrt(a[n]); }",
+    ],
+)
+def test_memory_that_iterations_have_in_common(statements: str, level: int) -> None:
+    """What an iteration stores ahead of an inner loop that is idle there, one of the next may read."""
+    code = f"data {{ int N; array[N] int m; }} parameters {{ vector[N] a; }} model {{ {statements} }}"
+    model = ulam.StanModel(code, {"N": 4, "m": [2, 0, 3, 1]}, opt_level=level)
+    point, step = np.array([1.3, 0.7, 2.1, 0.4]), 1e-6
+    slopes = [
+        (model.log_density(point + step * unit) - model.log_density(point - step * unit)) / (2 * step)
+        for unit in np.eye(4)
+    ]
+    np.testing.assert_allclose(model.log_density_gradient(point)[1], slopes, rtol=1e-7)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -56,7 +104,7 @@ def test_slopes_where_loops_run(name: str) -> None:
         np.testing.assert_allclose(slopes, gradient, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
     "statements",
     [
