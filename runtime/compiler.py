@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from ulam.passes.pipeline_order import check_order, split
 from ulam.passes.pipelines import PROFILING, level_pipeline
 from ulam.passes.units import UNITS, UnitKind
 from ulam.runtime.interrupts import checkpoint
+from ulam.runtime.job_thread import JobThread
 from ulam.runtime.named_text import is_module
 from ulam.runtime.unit_objects import UnitObject
 
@@ -366,31 +367,16 @@ class Compiler:
         `then` is called with the number of a job and its unit as soon as that is there, in LLVM's thread; what it
         returns is the unit. A call that is to end waits for LLVM's present step only.
         """
-        from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
-
-        ended = threading.Event()
-
-        def unless_ended() -> None:
-            if ended.is_set():
-                raise CancelledError
-
         def generate(number: int, compiler: Compiler, kind: UnitKind, emitted: EmittedUnit) -> UnitObject:
-            unit = compiler._generate(kind, emitted, between=unless_ended)
+            unit = compiler._generate(kind, emitted, between=llvm.unless_stopped)
             return unit if then is None else then(number, unit)
 
-        begun: list[Future[UnitObject]] = []
-        with ThreadPoolExecutor(1, "llvm") as llvm:
-            try:
-                for number, (compiler, kind) in enumerate(jobs):
-                    begun.append(llvm.submit(generate, number, compiler, kind, compiler._lower(kind)))
-                while wait(begun, LISTEN_SECONDS).not_done:
-                    checkpoint()
-            except BaseException:
-                ended.set()
-                for future in begun:
-                    future.cancel()
-                raise
-        return [future.result() for future in begun]
+        with JobThread[UnitObject]("llvm") as llvm:
+            for number, (compiler, kind) in enumerate(jobs):
+                llvm.submit(partial(generate, number, compiler, kind, compiler._lower(kind)))
+            while not llvm.wait(LISTEN_SECONDS):
+                checkpoint()
+        return llvm.results
 
     def llvm_text(self, name: str) -> str:
         """The LLVM IR of a unit, before LLVM's own passes."""
