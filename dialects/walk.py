@@ -46,10 +46,10 @@ def parent_of(op: Operation) -> Operation | None:
 def ops_of(block: Block) -> list[Operation]:
     """The ops of a block, in order: xDSL's view goes through them twice to make a list."""
     found: list[Operation] = []
-    op = first_op(block)
+    op = block._first_op
     while op is not None:
         found.append(op)
-        op = following_op(op)
+        op = op._next_op
     return found
 
 
@@ -57,10 +57,10 @@ def blocks_of(op: Operation) -> list[Block]:
     """The blocks of an op's regions, in order."""
     found: list[Block] = []
     for region in op.regions:
-        block = _first_block(region)
+        block = region._first_block
         while block is not None:
             found.append(block)
-            block = _next_block(block)
+            block = block._next_block
     return found
 
 
@@ -70,7 +70,8 @@ def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
     if type(root) is Region:
         _add_chains((root,), waiting)
     elif type(root) is Block:
-        _add_chain(root, waiting)
+        if root._first_op is not None:
+            waiting.append(root._first_op)
     else:
         outermost = cast(Operation, root)
         yield outermost
@@ -78,7 +79,7 @@ def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
     while waiting:
         op: Operation | None = waiting.pop()
         while op is not None:
-            following = following_op(op)
+            following = op._next_op
             yield op
             if op.regions:
                 if following is not None:
@@ -89,19 +90,9 @@ def ops_within(root: Operation | Block | Region) -> Iterator[Operation]:
 
 
 def _add_chains(regions: Sequence[Region], waiting: list[Operation]) -> None:
-    for region in reversed(regions):
-        block = _last_block(region)
+    for region in regions[::-1]:
+        block = region._last_block
         while block is not None:
-            _add_chain(block, waiting)
-            block = _previous_block(block)
-
-
-def _add_chain(block: Block, waiting: list[Operation]) -> None:
-    if (first := first_op(block)) is not None:
-        waiting.append(first)
-
-
-_last_block: Callable[[Region], Block | None] = attrgetter("_last_block")
-_previous_block: Callable[[Block], Block | None] = attrgetter("_prev_block")
-_first_block: Callable[[Region], Block | None] = attrgetter("_first_block")
-_next_block: Callable[[Block], Block | None] = attrgetter("_next_block")
+            if block._first_op is not None:
+                waiting.append(block._first_op)
+            block = block._prev_block
