@@ -2,7 +2,8 @@
 
 Importing a pass takes longer than running it on a small program. The names are those of ops, `loop:` before those of
 ops inside of loops, the functions of `rt.math`, `costly` where one of these is a call, and `many` where there
-are many ops.
+are many ops. A unit that had many counts as having everything from then on: what of them there is takes longer to find
+out, after each change, than the few passes that have no work there.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ class UnitNames:
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
         self._names: set[str] | None = None
+        self._size = remembered(_Size)
 
     def forget(self) -> None:
         """The unit may have changed."""
@@ -113,10 +115,17 @@ class UnitNames:
 
     def have_work_for(self, name: str, text: str) -> bool:
         """Whether a part of a pipeline has something to work on."""
-        if not (works_on := _works_on(name, text)):
+        if self._size.was_many or not (works_on := _works_on(name, text)):
             return True
         names = self._names = _names(self._module) if self._names is None else self._names
-        return any(all(group & names for group in groups) for groups in works_on)
+        self._size.was_many = "many" in names
+        return self._size.was_many or any(all(group & names for group in groups) for groups in works_on)
+
+
+class _Size:
+    """Whether a unit had many ops."""
+
+    was_many = False
 
 
 def _names(module: ModuleOp) -> set[str]:

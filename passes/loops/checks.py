@@ -17,19 +17,26 @@ from ulam.dialects.attributes import number
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.statuses import LOCATE, REJECTION
+from ulam.passes.loops.effects import functions
+from ulam.passes.running import remembered
+from ulam.passes.settled import SettledFunctions
 
 
 def must_be_precise(module: ModuleOp) -> bool:
     """Whether a unit prints or draws: then its effects and errors must come in order in the unit itself."""
-    for op in ops_within(module):
-        cls = type(op)
-        if cls is rt.StringOp or (cls is rt.KernelOp and _is_ordered(op)):
+    settled = remembered(SettledFunctions)
+    for function in functions(module):
+        known = settled.known(function)
+        if must_be_precise not in known:
+            known[must_be_precise] = any(map(_is_ordered, ops_within(function)))
+        if known[must_be_precise]:
             return True
     return False
 
 
 def _is_ordered(op: Operation) -> bool:
-    assert isinstance(op, rt.KernelOp)
+    if type(op) is not rt.KernelOp:
+        return type(op) is rt.StringOp
     name = op.function.data
     kernel = KERNELS.get(name)
     return name not in PULLBACKS and (kernel is None or bool(kernel.effects))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ulam.passes import idle_passes
 from ulam.passes.idle_passes import UNIT_WORKS_ON, UnitNames
 from ulam.passes.loops.exponentials import LOGARITHMS, OTHERS
 from ulam.passes.loops.log_factors import GENERAL
@@ -58,3 +59,10 @@ def test_a_part_is_left_out_with_what_would_have_followed() -> None:
     assert parts == ["fold", "cse"]
     both = 'if-changed{passes="cancel-inverses,loop-fusion" then="dce"}'
     assert busy_parts(both, module) == [both]
+
+
+def test_a_unit_of_many_ops_counts_as_having_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "cancel-inverses,share-kernels,logs-to-products"
+    assert busy_parts(text, Compiler(PROGRAMS["straight"]).module) == []
+    monkeypatch.setattr(idle_passes, "MANY", 0)
+    assert busy_parts(text, Compiler(PROGRAMS["straight"]).module) == text.split(",")
