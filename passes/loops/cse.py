@@ -124,15 +124,18 @@ class _Eliminator:
         roots: set[Root] = set()
         op = block.first_op
         while op is not None:
-            if op.regions:
+            cls = type(op)
+            if cls in _REPLACEABLE:
+                pass  # most are
+            elif op.regions:
                 inner = written_roots(op)
                 for nested in blocks_of(op):
                     inner |= self._summarise(nested)
                 self.writes[op] = inner
                 roots |= inner
-            elif EFFECT_BITS.get(type(op), ANYTHING_BITS) & _WRITE:
+            elif EFFECT_BITS.get(cls, ANYTHING_BITS) & _WRITE:
                 roots |= written_roots(op)
-            elif type(op) is rt.SetBoundOp:
+            elif cls is rt.SetBoundOp:
                 self.binds = True
             op = following_op(op)
         return roots

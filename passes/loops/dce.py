@@ -16,12 +16,13 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues
 
 from ulam.dialects import rt
-from ulam.dialects.walk import blocks_of, following_op, operand_tuple, previous_op
+from ulam.dialects.walk import blocks_of, following_op, item, operand_at, operand_tuple, previous_op
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     EFFECT_BITS,
+    PURE,
     Effect,
     root,
     written_buffer,
@@ -32,10 +33,11 @@ from ulam.passes.rewriting import discard
 _ROOT_EFFECTS = int(Effect.WRITE | Effect.LEAVE | Effect.ORDERED)
 _TERMINATOR = int(Effect.CONTROL)
 _BOUNDS = 3  # operands of scf.for before its initial values
+_OF_BOUNDS = slice(_BOUNDS)
 
 _CONTROL: dict[type, Callable[[Operation], Sequence[SSAValue]]] = {
-    scf.ForOp: lambda op: operand_tuple(op)[:_BOUNDS],
-    scf.IfOp: lambda op: operand_tuple(op)[:1],
+    scf.ForOp: lambda op: item(operand_tuple(op), _OF_BOUNDS),
+    scf.IfOp: lambda op: (operand_at(op, 0),),
     scf.WhileOp: lambda op: (_condition(op).condition,),
 }
 """What ops with regions need to run, whatever of their results is needed."""
@@ -84,7 +86,9 @@ class _Liveness:
         op = block.first_op
         while op is not None:
             cls = type(op)
-            if op.regions:
+            if cls in PURE:
+                pass  # most are
+            elif op.regions:
                 for nested in blocks_of(op):
                     self._find_roots(nested)
                 if cls is not scf.ForOp and cls is not scf.IfOp:
