@@ -58,7 +58,7 @@ class Repeat(ModulePass):
 
 
 State = list[object]
-"""The ops of a scope in order, with what may change about them."""
+"""The ops of a scope in order, with what may change about them. Tuples of operands are not changed but replaced."""
 
 
 def _stale(entry: ModulePass, done: Mapping[Scope, State], now: Mapping[Scope, State]) -> list[Scope]:
@@ -82,7 +82,7 @@ def _add_state(block: Block, state: State) -> None:
     op = block.first_op
     while op is not None:
         state.append(op)
-        state += operand_tuple(op)
+        state.append(operand_tuple(op))
         if op.properties:
             state += op.properties.values()
         if op.attributes:
