@@ -21,6 +21,7 @@ OpT = TypeVar("OpT", bound=Operation)
 
 _NOTHING: Mapping[str, Attribute] = {}
 _Defaults = tuple[tuple[str, Attribute], ...]
+_NO_DEFAULTS: tuple[_Defaults, _Defaults] = ((), ())
 _defaults: dict[type[Operation], tuple[_Defaults, _Defaults]] = {}
 """Op class → properties and attributes that an op has if it is not given others."""
 
@@ -61,8 +62,8 @@ def give_parts(
         uses.append(use)
     op._operand_uses = tuple(uses)
     op.results = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(result_types)])
-    op.properties = {**properties}
-    op.attributes = {**attributes}
+    op.properties = {**properties} if properties else {}
+    op.attributes = {**attributes} if attributes else {}
     op.location = UNKNOWN_LOC if location is None else location
     op._successors = ()
     op._successor_uses = ()
@@ -73,16 +74,17 @@ def give_parts(
     known = _defaults.get(cls)
     if known is None:
         known = _defaults[cls] = _defaults_of(cls)
-    of_properties, of_attributes = known
-    for name, default in of_properties:
-        op.properties.setdefault(name, default)
-    for name, default in of_attributes:
-        op.attributes.setdefault(name, default)
+    if known is not _NO_DEFAULTS:
+        of_properties, of_attributes = known
+        for name, default in of_properties:
+            op.properties.setdefault(name, default)
+        for name, default in of_attributes:
+            op.attributes.setdefault(name, default)
 
 
 def _defaults_of(op_class: type[Operation]) -> tuple[_Defaults, _Defaults]:
     if not issubclass(op_class, IRDLOperation):
-        return (), ()
+        return _NO_DEFAULTS
     definition = op_class.get_irdl_definition()
     properties, attributes = (
         tuple(
@@ -92,7 +94,7 @@ def _defaults_of(op_class: type[Operation]) -> tuple[_Defaults, _Defaults]:
         )
         for parts in (definition.properties, definition.attributes)
     )
-    return properties, attributes
+    return (properties, attributes) if properties or attributes else _NO_DEFAULTS
 
 
 def append(block: Block, op: Operation) -> None:

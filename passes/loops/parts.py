@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import FunctionType, StringAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.op_making import set_operand
 from ulam.dialects.walk import operand_tuple, ops_within
 from ulam.passes.analysis.nesting import terminator
 
@@ -38,20 +39,20 @@ def bring_in(region: Region, free: Sequence[SSAValue], passed: Sequence[SSAValue
     """Makes arguments of the values of `free` that are `passed`, in that order; of the others there are copies."""
     body = region.block
     first = terminator(body) if body.first_op is None else body.first_op
-    known: dict[SSAValue, SSAValue] = {}
+    known: dict[int, SSAValue] = {}  # by identity: to hash a value takes longer
     for value in passed:
-        known[value] = body.insert_arg(value.type, len(body.args))
-        known[value].name_hint = value.name_hint
+        argument = known[id(value)] = body.insert_arg(value.type, len(body.args))
+        argument.name_hint = value.name_hint
     for value in free:
-        if value not in known:
+        if id(value) not in known:
             assert isinstance(value.owner, COPIED)
             copy = value.owner.clone()
             body.insert_op_before(copy, first)
-            known[value] = copy.results[0]
+            known[id(value)] = copy.results[0]
     for op in ops_within(region):
-        for n, operand in enumerate(operand_tuple(op)):
-            if (inside := known.get(operand)) is not None:
-                op.operands[n] = inside
+        for operand, use in zip(operand_tuple(op), op._operand_uses, strict=True):
+            if (inside := known.get(id(operand))) is not None:
+                set_operand(use, inside)
 
 
 def takes_stack(op: Operation) -> bool:
