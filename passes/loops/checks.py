@@ -9,6 +9,7 @@ first.
 
 from __future__ import annotations
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -28,15 +29,22 @@ def must_be_precise(module: ModuleOp) -> bool:
     for function in functions(module):
         known = settled.known(function)
         if must_be_precise not in known:
-            known[must_be_precise] = any(map(_is_ordered, ops_within(function)))
+            known[must_be_precise] = _has_ordered(function)
         if known[must_be_precise]:
             return True
     return False
 
 
+def _has_ordered(function: func.FuncOp) -> bool:
+    for op in ops_within(function):
+        cls = type(op)
+        if cls is rt.StringOp or (cls is rt.KernelOp and _is_ordered(op)):
+            return True
+    return False
+
+
 def _is_ordered(op: Operation) -> bool:
-    if type(op) is not rt.KernelOp:
-        return type(op) is rt.StringOp
+    assert isinstance(op, rt.KernelOp)
     name = op.function.data
     kernel = KERNELS.get(name)
     return name not in PULLBACKS and (kernel is None or bool(kernel.effects))
