@@ -12,12 +12,12 @@ from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 
 def free_values(*regions: Region) -> list[SSAValue]:
     """Values used inside `regions` (and the regions nested in them) that are defined outside all of them."""
-    free: dict[SSAValue, None] = {}
-    defined: set[int] = set()
+    free: list[SSAValue] = []
+    known: set[int] = set()
     for region in regions:
         for block in region.blocks:
-            _visit_block(block, defined, free)
-    return list(free)
+            _visit_block(block, known, free)
+    return free
 
 
 def free_values_of_op(op: Operation) -> list[SSAValue]:
@@ -28,16 +28,17 @@ def free_values_of_op(op: Operation) -> list[SSAValue]:
     return list(free)
 
 
-def _visit_block(block: Block, defined: set[int], free: dict[SSAValue, None]) -> None:
-    """`defined` are values by identity: to hash one takes longer."""
-    defined.update(map(id, block.args))
+def _visit_block(block: Block, known: set[int], free: list[SSAValue]) -> None:
+    """`known` are values that are defined inside, or in `free`, by identity: to hash one takes longer."""
+    known.update(map(id, block.args))
     op = block.first_op
     while op is not None:
         for operand in operand_tuple(op):
-            if id(operand) not in defined:
-                free[operand] = None
+            if id(operand) not in known:
+                known.add(id(operand))
+                free.append(operand)
         if op.regions:
             for inner in blocks_of(op):
-                _visit_block(inner, defined, free)
-        defined.update(map(id, op.results))
+                _visit_block(inner, known, free)
+        known.update(map(id, op.results))
         op = following_op(op)
