@@ -138,7 +138,7 @@ def literal_of(value: SSAValue) -> int | float | None:
 
 def is_statement(op: Operation) -> bool:
     """Whether an op stands for a statement (a declaration, assignment, loop, ...), not for part of an expression."""
-    return not op.results or isinstance(op, Variable)
+    return not op.results or type(op) in DECLARATIONS
 
 
 def is_global(declaration: Variable) -> bool:

@@ -17,7 +17,7 @@ from ulam.dialects.walk import ops_within
 def profiles_of(program: ProgramOp) -> list[tuple[StringAttr, LocationAttr]]:
     """Names and places of the profile statements that a program has now."""
     own = [op for op in program.body.block.ops if not isinstance(op, FuncOp) or op.library is None]
-    return [(op.profile_name, op.location) for part in own for op in ops_within(part) if isinstance(op, ProfileOp)]
+    return [(op.profile_name, op.location) for part in own for op in ops_within(part) if type(op) is ProfileOp]
 
 
 @plain_attribute

@@ -59,7 +59,7 @@ def expression_of(value: SSAValue, variables: Variables, calls: CallEffects, lim
             continue  # a variable: the read of it is what counts
         if op.parent is not block or isinstance(op, LAZY) or len(ops) >= limit or calls.of(op) & ~_REPEATABLE:
             return None
-        if isinstance(op, stan.ReadOp):
+        if type(op) is stan.ReadOp:
             number = variables.find(op.var)
             if number is None:
                 return None

@@ -10,7 +10,7 @@ from ulam.dialects import stan
 from ulam.dialects.walk import result_of
 from ulam.passes.analysis.data_flow import Solution, composed, solve_sets
 from ulam.passes.analysis.flow_graph import FlowGraph, Variables
-from ulam.passes.variable_form import Variable
+from ulam.passes.variable_form import DECLARATIONS, Variable
 
 
 class Definitions:
@@ -24,9 +24,9 @@ class Definitions:
         self._of_variable: list[int] = [0] * len(variables)
         for node in graph.nodes:
             for op in node.ops:
-                if isinstance(op, Variable):
+                if type(op) in DECLARATIONS:
                     self._add(op, variables.number(result_of(op)))
-                elif isinstance(op, stan.AssignOp) and (number := variables.find(op.var)) is not None:
+                elif type(op) is stan.AssignOp and (number := variables.find(op.var)) is not None:
                     self._add(op, number)
 
     def _add(self, op: Operation, variable: int) -> None:

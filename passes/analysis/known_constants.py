@@ -102,9 +102,9 @@ class KnownConstants:
 
     def _expression(self, op: Operation, state: Constants) -> None:
         (result,) = op.results
-        if isinstance(op, stan.ConstantOp):
+        if type(op) is stan.ConstantOp:
             self._note(result, literal_of(result))
-        elif isinstance(op, stan.ReadOp):
+        elif type(op) is stan.ReadOp:
             number = self.variables.find(op.var)
             self._note(result, None if number is None else state.get(number))
         elif not op.regions:

@@ -56,7 +56,7 @@ def _drop_unused(module: ModuleOp) -> None:
         name = work.pop()
         if name not in used:
             used.add(name)
-            calls = (op for op in ops_within(functions[name]) if isinstance(op, func.CallOp))
+            calls = (op for op in ops_within(functions[name]) if type(op) is func.CallOp)
             work += [op.callee.root_reference.data for op in calls]
     for name, function in functions.items():
         if name not in used:

@@ -28,8 +28,9 @@ from ulam.passes.loops.effects import Effect, effect_within, viewed, written_buf
 Bounds = tuple[tuple[SSAValue, SSAValue], ...]
 """Begins and ends of loops."""
 
-_SCALARS = (*SCALAR_OPS, arith.SelectOp)
-_RECORDED = (*_SCALARS, rt.LoadOp, rt.StoreOp)
+_SCALARS = frozenset[type]((*SCALAR_OPS, arith.SelectOp))
+_READ_OR_COMPUTED = _SCALARS | {rt.LoadOp}
+_RECORDED = _READ_OR_COMPUTED | {rt.StoreOp}
 _NESTED = scf.IfOp | scf.ForOp
 _ANY_EFFECT = Effect.WRITE | Effect.LEAVE | Effect.ORDERED
 _MOST = 8
@@ -53,7 +54,7 @@ def _may_have_slopes(op: Operation, bounds: Bounds) -> bool:
     It does not for loops of known length, which LLVM unrolls, nor for those of which a reader is as long as they.
     """
     if not isinstance(op, scf.ForOp):
-        return isinstance(op, _SCALARS)
+        return type(op) in _SCALARS
     return bool(bounds) and constant_integer(op.ub) is None and (op.lb, op.ub) not in bounds and _evaluates(op)
 
 
@@ -71,7 +72,7 @@ class _Users:
         op = block.last_op
         while op is not None:
             bounds: Bounds | None = None
-            if isinstance(op, (*_SCALARS, rt.LoadOp)):
+            if type(op) in _READ_OR_COMPUTED:
                 bounds = self._around((use.operation for use in op.results[0].uses), block)
             elif isinstance(op, scf.ForOp):
                 bounds = self._around(_users_of_loop(op, block), block)
@@ -105,7 +106,7 @@ class _Users:
                 continue
             if top is user:
                 others = self.loops.get(user)
-                if others is None or not isinstance(user, _RECORDED):
+                if others is None or type(user) not in _RECORDED:
                     return None
                 bounds |= dict.fromkeys(others)
                 continue
@@ -123,7 +124,7 @@ class _Users:
     def _in_branch(self, user: Operation, top: Operation) -> Bounds | None:
         """The loops that alone use what an op in branches of `top` computes, of bounds that are there ahead of it."""
         around = list(_with_those_around(user, top))[1:]
-        bounds = self.loops.get(user) if isinstance(user, _RECORDED) else None
+        bounds = self.loops.get(user) if type(user) in _RECORDED else None
         if bounds is None or not all(isinstance(op, scf.IfOp) for op in around):
             return None
         return None if any(is_inside(bound, top) for pair in bounds for bound in pair) else bounds
@@ -134,7 +135,7 @@ class _Users:
         if known is None:
             if isinstance(op, arith.CmpfOp | rt.CheckOp) or (isinstance(op, rt.MathOp) and is_constant(row_name(op))):
                 known = True
-            elif isinstance(op, _SCALARS) or (isinstance(op, _NESTED) and not effect_within(op) & _ANY_EFFECT):
+            elif type(op) in _SCALARS or (isinstance(op, _NESTED) and not effect_within(op) & _ANY_EFFECT):
                 decides = (use.operation for result in op.results if result.type != i1 for use in result.uses)
                 known = all(map(self._is_passive, decides))
             else:

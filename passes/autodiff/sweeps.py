@@ -29,8 +29,11 @@ from ulam.passes.autodiff.shadows import Shadows
 from ulam.passes.autodiff.speculated_ops import Bounds
 from ulam.passes.builder import BUFFER_REAL, COLD, WRAPS, Builder
 from ulam.passes.errors import NotSupportedError
-from ulam.passes.loops.effects import kernel_buffers, written_buffers
+from ulam.passes.loops.effects import PURE, kernel_buffers, written_buffers
 from ulam.passes.rewriting import rebuild
+
+_KEPT_APART = (rt.ReleaseOp, ad.ProfileBeginOp, ad.ProfileEndOp)
+_READERS = (rt.LoadOp, rt.CopyOp, rt.KernelOp, func.CallOp)
 
 
 class ReverseMode:
@@ -162,16 +165,17 @@ class ReverseMode:
         if ad.ProfileAttr.marks(op):
             return False
         ops = list(ops_within(op))
-        own: set[Operation] = {inner for inner in ops if isinstance(inner, rt.AllocOp)}
+        own: set[Operation] = {inner for inner in ops if type(inner) is rt.AllocOp}
         for inner in ops:
-            if isinstance(inner, rt.ReleaseOp | ad.ProfileBeginOp | ad.ProfileEndOp):
+            cls = type(inner)
+            if cls in PURE:
+                continue
+            if cls in _KEPT_APART:
                 return False
             for buffer in written_buffers(inner):
                 if self.is_active(buffer) and not self._is_own(buffer, own):
                     return False
-            if isinstance(inner, rt.LoadOp | rt.CopyOp | rt.KernelOp | func.CallOp) and not self._reads_stable(
-                inner, op, own
-            ):
+            if cls in _READERS and not self._reads_stable(inner, op, own):
                 return False
         return True
 

@@ -36,7 +36,7 @@ def bound_ints(module: ModuleOp) -> dict[int, SSAValue]:
     found: dict[int, SSAValue] = {}
     twice: set[int] = set()
     for op in ops_within(bind) if bind is not None else ():
-        if isinstance(op, rt.SetBoundOp):
+        if type(op) is rt.SetBoundOp:
             slot = op.slot.value.data
             if slot in found:
                 twice.add(slot)

@@ -38,7 +38,7 @@ class DataDivisors(FunctionPass):
     def changes_function(self, function: func.FuncOp) -> bool:
         slices = DataSlices()
         changed = False
-        for op in [op for op in ops_within(function) if isinstance(op, arith.DivfOp)]:
+        for op in [op for op in ops_within(function) if type(op) is arith.DivfOp]:
             loop = enclosing(op, scf.ForOp)
             if isinstance(loop, scf.ForOp):
                 changed = _divide_a_factor(op, loop, slices) or changed

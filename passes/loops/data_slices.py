@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.walk import operand_tuple
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.effects import PURE
 from ulam.passes.rewriting import cloned
@@ -38,9 +39,9 @@ class DataSlices:
 
     def has_data_control(self, op: Operation) -> bool:
         """Whether op is a loop whose bounds, or a branch whose condition, are data."""
-        if isinstance(op, scf.ForOp):
+        if type(op) is scf.ForOp:
             return self.is_data(op.lb) and self.is_data(op.ub)
-        return isinstance(op, scf.IfOp) and self.is_data(op.cond)
+        return type(op) is scf.IfOp and self.is_data(op.cond)
 
     def _find_out(self, value: SSAValue) -> bool:
         if isinstance(value, BlockArgument):
@@ -48,13 +49,15 @@ class DataSlices:
             return isinstance(loop, scf.ForOp) and value.index == 0 and self.has_data_control(loop)
         op = value.owner
         assert isinstance(op, Operation)
-        if isinstance(op, rt.LoadOp):
+        if type(op) in PURE:
+            return all(map(self.is_data, operand_tuple(op)))
+        if type(op) is rt.LoadOp:
             return self.is_data_buffer(op.buffer) and self.is_data(op.index)
         if isinstance(op, scf.IfOp):
             assert isinstance(value, OpResult)
             ends = [terminator(region.block).operands[value.index] for region in op.regions]
             return self.is_data(op.cond) and all(map(self.is_data, ends))
-        return type(op) in PURE and all(self.is_data(o) for o in op.operands)
+        return False
 
     def is_data_buffer(self, buffer: SSAValue) -> bool:
         """Whether what a buffer holds is data, and it is the same one in all iterations."""

@@ -152,9 +152,8 @@ class _Liveness:
 
     def _propagate_value(self, value: SSAValue) -> None:
         """What the value of a result of an scf op, or of a block argument, comes from."""
-        owner = value.owner
-        if isinstance(value, OpResult):
-            assert isinstance(owner, Operation)
+        if type(value) is OpResult:
+            owner = value.op
             self._need_op(owner)
             if type(owner) is scf.ForOp:
                 self._need_carried(owner, value.index)
@@ -162,8 +161,9 @@ class _Liveness:
                 self._need(_condition(owner).args[value.index])
             else:
                 for region in owner.regions:
-                    self._need(terminator(region.block).operands[value.index])
+                    self._need(operand_at(terminator(region.block), value.index))
             return
+        owner = value.owner
         assert isinstance(value, BlockArgument) and isinstance(owner, Block)
         parent = owner.parent_op()
         if isinstance(parent, scf.ForOp) and value.index > 0:

@@ -36,6 +36,8 @@ from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import rebuild
 from ulam.passes.settled import EVALUATE
 
+_MAY_NOT_GO_ON = (scf.WhileOp, func.CallOp, rt.KernelOp, rt.SetBoundOp)
+
 
 @record(frozen=True)
 class DeferChecks(ModulePass):
@@ -57,7 +59,7 @@ class DeferChecks(ModulePass):
         count = 0
         for inner in ops_within(op):
             count += 1
-            if isinstance(inner, rt.CheckOp):
+            if type(inner) is rt.CheckOp:
                 checks.append(inner)
         _leave_location_open(checks)
         if self.brief and count > self.above:
@@ -93,7 +95,7 @@ def _defer_in(block: Block, branches: bool, *, in_loop: bool) -> None:
 
 
 def _deferrable(block: Block) -> list[rt.CheckOp]:
-    return [op for op in block.ops if isinstance(op, rt.CheckOp) and is_deferrable(op)]
+    return [op for op in block.ops if type(op) is rt.CheckOp and is_deferrable(op)]
 
 
 def _leave_branch(branch: scf.IfOp, arms: list[list[rt.CheckOp]]) -> None:
@@ -124,7 +126,7 @@ def _leave_branch(branch: scf.IfOp, arms: list[list[rt.CheckOp]]) -> None:
 
 def _may_go_on(loop: scf.ForOp) -> bool:
     """Whether the loop surely ends, and is without effects, also on nonsense."""
-    return not any(isinstance(op, scf.WhileOp | func.CallOp | rt.KernelOp | rt.SetBoundOp) for op in ops_within(loop))
+    return not any(type(op) in _MAY_NOT_GO_ON for op in ops_within(loop))
 
 
 def _defer(loop: scf.ForOp, checks: list[rt.CheckOp]) -> None:

@@ -188,7 +188,7 @@ def written_buffers(op: Operation) -> list[SSAValue]:
 
 def draws(module: Operation) -> bool:
     """Whether lowered code draws random numbers."""
-    kernels = (KERNELS.get(op.function.data) for op in ops_within(module) if isinstance(op, rt.KernelOp))
+    kernels = (KERNELS.get(op.function.data) for op in ops_within(module) if type(op) is rt.KernelOp)
     return any(kernel is not None and kernel.effects == "rng" for kernel in kernels)
 
 

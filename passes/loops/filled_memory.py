@@ -48,7 +48,7 @@ class FilledMemoryPass(TellingPass):
     changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
-        allocs = [op for op in ops_within(evaluate_of(module, self.name)) if isinstance(op, rt.AllocOp)]
+        allocs = [op for op in ops_within(evaluate_of(module, self.name)) if type(op) is rt.AllocOp]
         bound = bound_ints(module) if allocs else {}
         found = (FilledMemory.of(alloc) for alloc in allocs)
         return any([memory is not None and self.move(memory, bound) for memory in found])

@@ -15,7 +15,7 @@ from xdsl.ir import Block, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.library.records import record
-from ulam.passes.loops.effects import UNKNOWN, Root, root, written_roots, written_roots_within
+from ulam.passes.loops.effects import PURE, UNKNOWN, Root, root, written_roots, written_roots_within
 from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.rewriting import discard, replace_uses
 
@@ -46,7 +46,9 @@ class _Forwarding:
         op = block.first_op
         while op is not None:
             following = op.next_op
-            if isinstance(op, rt.StoreOp):
+            if type(op) in PURE:
+                pass  # most are
+            elif isinstance(op, rt.StoreOp):
                 self._store(op, known)
             elif isinstance(op, rt.LoadOp):
                 self._load(op, known)

@@ -38,10 +38,10 @@ _HAND_ON = frozenset[type]((
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
 _BOUND_VALUES = (rt.BoundOp, rt.ConstantsOp, rt.ViewOp)
 _COSTLY = (rt.KernelOp, rt.LayoutOp, rt.SetBoundOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
-_MOVABLE_RT = (
+_MOVABLE_RT = frozenset[type]((
     rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, rt.LayoutOp, rt.SetBoundOp,
-    *_WRITES,
-)  # fmt: skip
+    rt.BoundOp, *_WRITES,
+))  # fmt: skip
 
 
 @record(frozen=True)
@@ -113,7 +113,7 @@ def _data_only(block: Block, rejections: bool) -> list[Operation]:
     writers: dict[SSAValue, list[Operation]] = {}
     is_reached = True
     # What functions of solvers need for their gradients is written in place: there are adjoints before reverse mode.
-    has_adjoints = any(isinstance(op, _OF_REVERSE) for op in ops_within(block))
+    has_adjoints = any(type(op) in _OF_REVERSE for op in ops_within(block))
     for op in block.ops:
         makers = _inputs(op, block) if is_reached and _may_move(op, rejections) else None
         candidates[op] = makers is not None
@@ -194,13 +194,14 @@ def _may_move(op: Operation, rejections: bool) -> bool:
     if isinstance(op, rt.AllocOp) and op.variable is not None:
         return False
     for inner in ops_within(op):
-        if inner.name.startswith(("arith.", "scf.")):
+        cls = type(inner)
+        if cls.name.startswith(("arith.", "scf.")):
             continue
         if not rejections and isinstance(inner, rt.CheckOp) and isinstance(inner.ok.owner, arith.ConstantOp):
             return False
         if isinstance(inner, rt.KernelOp) and (kernel := KERNELS.get(inner.function.data)) and not kernel.effects:
             continue
-        if not isinstance(inner, (*_MOVABLE_RT, rt.BoundOp)):
+        if cls not in _MOVABLE_RT:
             return False
     return True
 

@@ -36,7 +36,8 @@ from ulam.passes.loops.index_forms import IndexForms
 from ulam.passes.loops.row_nests import WHERE
 from ulam.passes.loops.tables import is_costly_function
 
-_SERIAL_OPS = (rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp)
+_SERIAL_OPS = frozenset[type]((rt.KernelOp, rt.CheckOp, func.CallOp, rt.AllocOp, rt.MarkOp, rt.CopyOp, rt.FillOp))
+_NOT_ONLY_ADDING = _SERIAL_OPS | {rt.StoreOp, scf.WhileOp}
 FEW = 4
 """So many iterations of an inner loop are better written out than widened."""
 _SHORT = 12
@@ -146,7 +147,7 @@ def _is_within_serial(loop: scf.ForOp) -> bool:
 
 def _is_serial(loop: scf.ForOp) -> bool:
     body = loop.body.block
-    if any(isinstance(op, _SERIAL_OPS) or (op.regions and not _only_adds(op)) for op in body.ops):
+    if any(type(op) in _SERIAL_OPS or (op.regions and not _only_adds(op)) for op in body.ops):
         return True
     return _carries_chain(loop)
 
@@ -164,7 +165,7 @@ def _scatters(loop: scf.ForOp) -> bool:
             found[value] = isinstance(op, rt.LoadOp) or any(map(is_loaded, op.operands))
         return found[value]
 
-    return any(isinstance(op, ad.AccumulateOp) and is_loaded(op.index) for op in _branches_of(loop.body.block))
+    return any(type(op) is ad.AccumulateOp and is_loaded(op.index) for op in _branches_of(loop.body.block))
 
 
 def _branches_of(block: Block) -> Iterator[Operation]:
@@ -189,7 +190,7 @@ def _carries_chain(loop: scf.ForOp) -> bool:
 def _only_adds(op: Operation) -> bool:
     """Whether a branch or loop computes values and sums, and does nothing else."""
     for inner in ops_within(op):
-        if isinstance(inner, (*_SERIAL_OPS, rt.StoreOp, scf.WhileOp)) and not rt.HarmlessAttr.marks(inner):
+        if type(inner) in _NOT_ONLY_ADDING and not rt.HarmlessAttr.marks(inner):
             return False
         if isinstance(inner, scf.ForOp) and _carries_chain(inner):
             return False
@@ -216,5 +217,5 @@ def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
 
 def _is_short_sum(body: Block) -> bool:
     count = sum(1 for _ in body.ops)
-    has_sum = any(a.type == f64 for a in body.args[1:]) or any(isinstance(op, ad.AccumulateOp) for op in body.ops)
+    has_sum = any(a.type == f64 for a in body.args[1:]) or any(type(op) is ad.AccumulateOp for op in body.ops)
     return count <= _SHORT and has_sum and not any(isinstance(op, rt.MathOp | arith.DivfOp) for op in body.ops)

@@ -68,7 +68,7 @@ class ShareParts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
-        whole = [f for f in functions if not any(isinstance(inner, WRITES_BOUND) for inner in ops_within(f.body))]
+        whole = [f for f in functions if not any(type(inner) in WRITES_BOUND for inner in ops_within(f.body))]
         found = _Candidates(self.least)
         total = sum(found.add(function) for function in whole)
         if total <= self.above:

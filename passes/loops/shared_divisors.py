@@ -41,7 +41,7 @@ class SharedDivisors(FunctionPass):
     def changes_function(self, function: func.FuncOp) -> bool:
         inverses: dict[tuple[SSAValue, scf.ForOp], SSAValue] = {}
         changed = False
-        for op in [op for op in ops_within(function) if isinstance(op, arith.DivfOp)]:
+        for op in [op for op in ops_within(function) if type(op) is arith.DivfOp]:
             loop = _outermost_loop(op)
             if loop is None or is_inside(op.rhs, loop) or known_constant(op.lhs) is not None or _is_stepped(op):
                 continue

@@ -53,7 +53,7 @@ class SplitFunctions(ModulePass):
             size, writes_bound = 0, False
             for inner in ops_within(function.body):
                 size += 1
-                writes_bound = writes_bound or isinstance(inner, WRITES_BOUND)
+                writes_bound = writes_bound or type(inner) in WRITES_BOUND
             if size > self.above and not writes_bound:
                 splitter = _Splitter(op, function, self.most, self.least)
                 splitter.split()

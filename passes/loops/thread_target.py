@@ -55,7 +55,7 @@ def target_as_value(module: ModuleOp) -> None:
     """
     for function in module.body.block.ops:
         assert isinstance(function, func.FuncOp)
-        ops = [op for op in ops_within(function) if isinstance(op, ad.TargetAddOp | ad.TargetOp)]
+        ops = [op for op in ops_within(function) if type(op) in (ad.TargetAddOp, ad.TargetOp)]
         if not rt.EntryAttr.marks(function):
             thread_target(function, False)
         elif not _has_result(function):

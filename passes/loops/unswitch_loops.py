@@ -69,7 +69,7 @@ def run_on(function: func.FuncOp) -> bool:
 
 
 def _has_loop(loop: scf.ForOp) -> bool:
-    return any(op is not loop and isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_within(loop))
+    return any(op is not loop and type(op) in (scf.ForOp, scf.WhileOp) for op in ops_within(loop))
 
 
 def _first_condition(block: Block, loop: scf.ForOp, known: Known) -> SSAValue | None:

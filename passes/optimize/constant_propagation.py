@@ -52,7 +52,7 @@ class ConstantPropagation(ScopePass):
             if solution.before[node.number] is None:
                 continue
             for op in node.ops:
-                if not isinstance(op, stan.ReadOp) or (value := analysis.of(op.res)) is None:
+                if type(op) is not stan.ReadOp or (value := analysis.of(op.res)) is None:
                     continue
                 literal = constant(value, op.location)
                 assert op.parent is not None

@@ -60,7 +60,7 @@ def _decide_branches(block: Block) -> None:
     op = block.first_op
     while op is not None:
         following = op.next_op
-        if isinstance(op, stan.IfOp) and (condition := literal_of(op.condition)) is not None:
+        if type(op) is stan.IfOp and (condition := literal_of(op.condition)) is not None:
             _tell(op, "the condition is always " + ("true" if condition else "false"))
             following = _take_arm(op, (op.then if condition else op.otherwise).block)
         elif _never_runs(op):
@@ -74,10 +74,10 @@ def _decide_branches(block: Block) -> None:
 
 
 def _never_runs(op: Operation) -> bool:
-    if isinstance(op, stan.WhileOp):
+    if type(op) is stan.WhileOp:
         end = op.condition.block.last_op
         return isinstance(end, stan.ConditionOp) and literal_of(end.condition) == 0
-    if isinstance(op, stan.ForOp):
+    if type(op) is stan.ForOp:
         lower, upper = literal_of(op.lower), literal_of(op.upper)
         return lower is not None and upper is not None and lower > upper
     return False

@@ -89,7 +89,7 @@ def run_on(op: Operation, limit: int = 64) -> None:
     """Makes containers static where it can, and marks the declarations at or below `op`."""
     facts: SizeFacts | None = None
     for body in own_bodies(op):
-        in_part = [o for o in ops_within(body) if isinstance(o, stan.AssignOp) and o.kinds.data]
+        in_part = [o for o in ops_within(body) if type(o) is stan.AssignOp and o.kinds.data]
         if in_part:
             facts = facts or SizeFacts(op)
             _whole_assignments(in_part, facts)

@@ -50,13 +50,13 @@ class Moves:
         shared = 0
         for node in graph.nodes:
             for op, state in facts_along(node.ops, definitions.step, reaching[node.number] or 0):
-                if isinstance(op, stan.ReadOp) and (number := variables.find(op.var)) is not None:
+                if type(op) is stan.ReadOp and (number := variables.find(op.var)) is not None:
                     found = state & definitions.of_variable(number)
                     if found & (found - 1):
                         shared |= found
                         found = 0
                     self._note(op, [definitions.ops[definition] for definition in members(found)])
-                elif isinstance(op, stan.AssignOp) and op.kinds.data:
+                elif type(op) is stan.AssignOp and op.kinds.data:
                     self._assigned_in_part.add(variables.number(op.var))
         self._shared = {definitions.ops[definition] for definition in members(shared)}
 

@@ -21,7 +21,7 @@ from ulam.passes.analysis.sizes import SizeFactsOnDemand
 from ulam.passes.optimize.moved_expressions import Moves, is_cheap
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import cloned, discard, replace_uses
-from ulam.passes.variable_form import LOOPS, Variable, is_global, read, settle_sizes
+from ulam.passes.variable_form import DECLARATIONS, LOOPS, Variable, is_global, read, settle_sizes
 
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 
@@ -100,11 +100,11 @@ class _Propagation:
             held = self.analysis.holding(node)
             for op in node.ops:
                 place += 1
-                if isinstance(op, stan.ReadOp):
+                if type(op) is stan.ReadOp:
                     if held:
                         uses.append((op, held, place))
                     continue
-                if isinstance(op, Variable):
+                if type(op) in DECLARATIONS:
                     self._declared[op] = place
                 made, ended = self.analysis.step(op)
                 held = held & ~ended | made

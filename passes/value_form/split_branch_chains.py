@@ -50,7 +50,7 @@ def run_on(op: Operation) -> None:
         for choice in [choice for choice in choices if _is_head(choice) and _is_long(choice)]:
             if not _is_declared_with(choice.res):
                 _assign_chosen(choice)
-        statements = [inner for inner in ops_within(body) if isinstance(inner, stan.IfOp)]
+        statements = [inner for inner in ops_within(body) if type(inner) is stan.IfOp]
         for statement in [statement for statement in statements if _is_head(statement) and _is_long(statement)]:
             _split(statement)
 
