@@ -70,20 +70,26 @@ TAKE(ulam_take_ints, int32_t)
 /* ---------------------------------------------------------------- segments of rows that scatter to the same elements */
 
 /* What an addition costs is 1, in a block where others are summed 2; what a row takes if its addition waits for the one
- * before, and a run. So many rows are on their way at once: only among these is one for which another element is added to
- * not held up. */
-enum { BLOCK = 64, LEAST_ROWS = 4, BESIDE_SUMS = 2, LATENCY = 7, RUN_COST = 4, ON_THEIR_WAY = 32 };
-static const double SUM_COST = 0.7, WORTH = 1.25;
+ * before, and a run. */
+enum { BLOCK = 64, LEAST_ROWS = 4, BESIDE_SUMS = 2, LATENCY = 7, RUN_COST = 4 };
+static const double SUM_COST = 0.7, WORTH = 1.05;
 
-/* How many rows wait: of each few that follow, the longest run that adds to one element. */
-static int64_t rows_that_wait(const int32_t *keys, int64_t n, int64_t k) {
+/* How many rows of so many additions are on their way at once: a processor has room for instructions, not for rows. Only
+ * among these is one for which another element is added to not held up. */
+static int64_t rows_on_their_way(double additions) {
+  double found = 96 / (1 + 2 * additions);
+  return found > 2 ? (int64_t)found : 2;
+}
+
+/* How many rows wait: of `together` that follow, the longest run that adds to one element. */
+static int64_t rows_that_wait(const int32_t *keys, int64_t n, int64_t k, int64_t together) {
   int64_t found = 0;
-  for (int64_t first = 0; first < n; first += ON_THEIR_WAY) {
+  for (int64_t first = 0; first < n; first += together) {
     int64_t longest = 0;
     for (int64_t q = 0; q < k; ++q) {
       const int32_t *key = keys + q * n;
       int64_t run = 0;
-      for (int64_t row = first + 1; row < n && row < first + ON_THEIR_WAY; ++row) {
+      for (int64_t row = first + 1; row < n && row < first + together; ++row) {
         run = key[row] == key[row - 1] ? run + 1 : 0;
         longest = run > longest ? run : longest;
       }
@@ -155,8 +161,8 @@ static int64_t write_runs(const int32_t *starts, int64_t n, int64_t count, int64
 
 /* Chooses an order of rows of which each adds to elements of buffers: `keys[q * n + row]` says to which, `uses[q]` how many
  * additions there are by key q, `work` what a row costs without them. In the order, rows that are equal in all keys
- * (outcome 1) or in key q (outcome 2 + q) are side by side: then one sum for each of their runs is added. 0: less than a
- * quarter would be gained, and nothing changes.
+ * (outcome 1) or in key q (outcome 2 + q) are side by side: then one sum for each of their runs is added. 0: hardly
+ * anything would be gained, and nothing changes.
  *
  * Runs end with blocks of 64 rows: those of block i are first[i] to first[i + 1] - 1, and run j has the rows runs[j] to
  * runs[j + 1] - 1. There is room for r - 1 runs, n / 4 + n / 64 + 1 at most, and b - 1 blocks. `figures`: the outcome,
@@ -172,7 +178,7 @@ ULAM_API void ulam_segment_rows(ulam_context *ctx, const int32_t *keys, int64_t 
   int32_t *memory = ulam_alloc(ctx, n * 4), *best = memory, *groups = order; /* which is written when all is known */
   double all = 0, blocks = (double)(b - 1), rows = (double)n;
   for (int64_t q = 0; q < k; ++q) all += uses[q];
-  double adding = fmax(all * rows, LATENCY * (double)rows_that_wait(keys, n, k));
+  double adding = fmax(all * rows, LATENCY * (double)rows_that_wait(keys, n, k, rows_on_their_way(all)));
   double least = (rows * (double)work + adding) / WORTH - rows * (double)work;
   int64_t known = n && least > SUM_COST * all * rows ? 1 : -1, count = 0;
   for (int64_t q = 0; q < k; ++q) known = group_by_key(ctx, keys + q * n, n, q ? best : NULL, known, best);

@@ -156,13 +156,22 @@ def test_equal_keys_come_side_by_side(n: int, kinds: int, ordered: bool, far: in
     assert np.array_equal(run("take_reals", [values.ravel(), order], sizes)[-1], values[order].ravel(order="F"))
 
 
-@pytest.mark.parametrize(("work", "run", "taken"), [(5, 1, False), (5, 4, False), (5, 300, True), (40, 300, False)])
+@pytest.mark.parametrize(("work", "run", "taken"), [(5, 1, False), (5, 4, False), (5, 300, True), (200, 300, False)])
 def test_an_order_is_for_rows_that_wait_and_compute_little(work: int, run: int, taken: bool) -> None:
     """Additions to other elements than the row before hardly cost more than a sum."""
     keys = np.random.default_rng(2).integers(0, 50, 6000 // run + 1).repeat(run)[:6000]
     order, *_, figures = segmented([keys], [1], work)
     assert (figures[0] == 1) is taken
     assert taken or np.array_equal(order, np.arange(6000))
+
+
+@pytest.mark.parametrize(("run", "taken"), [(3, False), (14, True), (100, True)])
+def test_rows_of_several_additions_wait_for_shorter_runs(run: int, taken: bool) -> None:
+    """Fewer of them are on their way at once, so that few runs are side by side: answers of people to `run` items."""
+    people, items = np.arange(7000) // run, np.arange(7000) % run
+    order, *_, figures = segmented([items, people], [2, 1], 9)
+    assert figures[0] == (2 if taken else 0), "what items add is summed, of people row by row"
+    assert not taken or np.array_equal(order, np.argsort(items, kind="stable"))
 
 
 def test_the_key_that_leaves_least_to_add_is_taken() -> None:

@@ -56,7 +56,7 @@ CASES = [
     ("two", 1300, 300, 4, FEW, FEW),
     ("two", 1300, 4, 300, FEW, "taken"),
     ("in_pieces", 700, 3, 1, FEW, "taken"),
-    ("by_pairs", 1030, 3, 2, FEW, "taken"),
+    ("by_pairs", 1030, 3, 2, "taken", "taken"),
     ("by_pairs", 513, 60, 8, FEW, FEW),
 ]
 """With what is said of rows as they come, and of rows in the order of the indices."""

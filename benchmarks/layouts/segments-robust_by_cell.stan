@@ -1,6 +1,7 @@
-// Rows in any order: hardly one adds to what the one before added to.
-// expect: none
+// Rows in any order: hardly one waits for the one before, but three additions of a row are one sum for each cell.
+// expect: rows by index
 // data: n = 15000; A = 12; B = 9; a = index(n, A); b = index(n, B); t = normal(n); w = normal(n)
+// other: for (i in 1 : n) t[i] ~ student_t(nu, k * w[i] + uv[a[i], b[i]] + v[b[i]] + u[a[i]], s); nu ~ gamma(2, 0.1); s ~ exponential(1); to_vector(uv) ~ std_normal(); u ~ std_normal(); v ~ std_normal();
 data {
   int n;
   int A;
