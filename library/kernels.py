@@ -259,7 +259,7 @@ _DESIGNS: dict[str, Kernel] = {
 
 # Rows of which quadratic forms are added up, when data are bound (passes/loops/row_forms.py), likewise.
 FORMS_STATE = 19
-FORMS_SIZES = 9
+FORMS_SIZES = 8
 FORMS_ROWS = 4  # are read at a time
 _FORMS: dict[str, Kernel] = {
     "forms_begin": Kernel(f"kept:i64[{FORMS_STATE}] columns:i64 rows:i64 own:i64"),
@@ -274,8 +274,8 @@ _FORMS: dict[str, Kernel] = {
     "forms_table": Kernel(f"in:i64[{FORMS_STATE}] out:f64[n] n:i64"),
     # the table, which columns values are made of, coefficients of all rows and of groups: the values of each row
     "form_values": _differentiable(
-        "in:f64[t] in:i64[p] in:f64[s] in:f64[k] t:i64 p:i64 s:i64 k:i64 values:i64 rows:i64 own:i64 span:i64 "
-        "out:f64[rows*values]", "form_values_pullback"
+        "in:f64[t] in:i64[p] in:f64[s] in:f64[k] t:i64 p:i64 s:i64 k:i64 values:i64 columns:i64 rows:i64 own:i64 "
+        "span:i64 out:f64[rows*values]", "form_values_pullback"
     ),
 }
 

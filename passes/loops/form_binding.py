@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, SSAValue
 
@@ -16,7 +15,7 @@ from ulam.passes.loops.form_columns import Column, FormColumns
 from ulam.passes.loops.form_values import FormValues, ReducedForms
 from ulam.passes.loops.linear_binding import branches_around, module_of, row_coefficient, trips, write_arm
 from ulam.passes.loops.linear_rows import Copier, Environment, new_loop
-from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.unit_modules import take_slots
 
 _REASONS = (
@@ -61,15 +60,14 @@ class FormBinding:
         sizes = write.put(rt.AllocOp(write.whole(FORMS_SIZES), _INTEGERS))
         write.before(rt.KernelOp("forms_sizes", (state, sizes)))
         found = [write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(FORMS_SIZES)]
-        (outcome, left, size, is_twofold), figures, (low, span) = found[:4], found[4:-2], found[-2:]
+        (outcome, left, size), figures, (low, span) = found[:3], found[3:-2], found[-2:]
         slot = take_slots(module_of(loop), 1 + len(_FIGURES))
         layout = rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=loop.location)
         claim(layout, loop)
         write.before(layout)
         table = write.put(rt.AllocOp(size, _REALS))
         write.before(rt.KernelOp("forms_table", (state, table, size)))
-        means = write.put(integer(arith.MuliOp, left, count))
-        return ReducedForms(rows, left, count, table, size, means, is_twofold, plan, own, low, span)
+        return ReducedForms(rows, left, count, table, size, plan, own, low, span)
 
     def _arm(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The branches around the loop; a writer inside, and what is known there."""

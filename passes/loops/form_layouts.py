@@ -68,6 +68,7 @@ class FormLayouts(TellingPass):
         top = function.body.block
         slices = DataSlices()
         written: list[Operation] = []
+        branches: list[scf.IfOp] = []
         changed = False
         for loop in outermost_loops(top, slices):
             if not _may_gain(loop, self.early) or not (slices.is_data(loop.lb) and slices.is_data(loop.ub)):
@@ -89,9 +90,13 @@ class FormLayouts(TellingPass):
             ahead = before.prev_op
             reduced = bound.write(OpWriter(before))
             written += ops_between(ahead, before)
-            _Evaluation(found, bound, reduced, loop, matrices).write()
+            branch = _Evaluation(found, bound, reduced, loop, matrices).write()
+            if found.loop is not loop:
+                branches.append(branch)
         if written:
             set_slots(module, hoist_data(function, slots_of(module), written))
+        for branch in branches:  # behind what fills the table, which would go with it
+            sink_into(branch)
         return changed or bool(written)
 
 
@@ -174,7 +179,7 @@ class _Evaluation:
     """The loop as it was, for which the one that was found may stand."""
     matrices: _Matrices
 
-    def write(self) -> None:
+    def write(self) -> scf.IfOp:
         """Puts the branch there."""
         loop = self.loop
         write = OpWriter(loop)
@@ -194,7 +199,7 @@ class _Evaluation:
             _erase(self.found.loop)
             for memory, stride in self.matrices.items():
                 compute_first_row(memory, stride, branch)
-            sink_into(branch)
+        return branch
 
     # ------------------------------------------------------------ whether reduced rows may be used
 

@@ -2,7 +2,7 @@
 
     b[r, k] = sum over columns q of R[r, q] * c[k, q], for all rows r and numbers k
 
-Numbers may cancel there: a kernel adds them up in twice the digits (runtime/c/form_values.c). Of c it is handed
+A kernel adds them up, where numbers may cancel in twice the digits (runtime/c/form_values.c). Of c it is handed
 *entries*, those that are not 0: which columns they belong to is written when data are bound, the coefficients in each
 evaluation.
 """
@@ -39,9 +39,9 @@ class FormPlan:
 
 @record
 class ReducedForms:
-    """What `bind` leaves: how many rows there were and are, 0 if these are not used; columns; the table, its size,
-    where the means are in it, and whether it has twice the digits instead; which columns values have. Where
-    coefficients belong to groups: how many rows each has, ahead of the others; the least key, and how many there are.
+    """What `bind` leaves: how many rows there were and are, 0 if these are not used; columns; the table and its size;
+    which columns values have. Where coefficients belong to groups: how many rows each has, ahead of the others; the
+    least key, and how many there are.
     """
 
     count: SSAValue
@@ -49,8 +49,6 @@ class ReducedForms:
     columns: SSAValue
     table: SSAValue
     size: SSAValue
-    means: SSAValue
-    is_twofold: SSAValue
     plan: FormPlan
     own: SSAValue
     low: SSAValue
@@ -74,18 +72,14 @@ class Entries:
         """Whether each group has a coefficient."""
         return self.term.key is not None
 
-    def plus(
-        self, total: SSAValue | None, number: SSAValue | None, copier: Copier, env: Environment, write: OpWriter
-    ) -> SSAValue:
-        """A sum with the coefficient of an iteration, times a number."""
+    def plus(self, total: SSAValue | None, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+        """A sum with the coefficient of an iteration."""
         term = self.term
         found = copier.product(term.leaf, env, write)
         if self.column is None and (term.data or term.divisors):
             data = row_coefficient(term, copier, env, write)
             found = data if found is None else write.real(arith.MulfOp, found, data)
-        if found is None or number is not None:
-            number = write.number(1.0) if number is None else number
-            found = number if found is None else write.real(arith.MulfOp, found, number)
+        found = write.number(1.0) if found is None else found
         if total is not None:
             operation = arith.SubfOp if term.negative else arith.AddfOp
             return write.real(operation, total, found, reassociate=bool(term.loops))
@@ -235,7 +229,7 @@ class FormValues:
         size = write.put(integer(arith.MuliOp, reduced.rows, self._count))
         self._found = write.put(rt.AllocOp(size, _REALS))
         sizes = (reduced.size, reduced.plan.size, self._totals[False], room)
-        numbers = (self._count, reduced.rows, reduced.own, reduced.span)
+        numbers = (self._count, reduced.columns, reduced.rows, reduced.own, reduced.span)
         arguments = (reduced.table, reduced.plan.memory, shared, keyed, *sizes, *numbers, self._found)
         write.before(rt.KernelOp("form_values", arguments, location=self.columns.found.loop.location))
 
@@ -283,10 +277,10 @@ def _inside(loops: Loops, copier: Copier, env: Environment, write: OpWriter) -> 
 def _coefficient(entries: Entries, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
     """The coefficient of an entry."""
     if not entries.added:
-        return entries.plus(None, None, copier, dict(env), write)
+        return entries.plus(None, copier, dict(env), write)
 
     def step(known: Environment, inside: OpWriter, total: SSAValue) -> SSAValue:
-        return entries.plus(total, None, copier, known, inside)
+        return entries.plus(total, copier, known, inside)
 
     return sum_over(entries.added, copier, env, write, write.number(0.0), step)
 
@@ -298,15 +292,12 @@ def sum_over(
     write: OpWriter,
     start: SSAValue,
     step: Callable[[Environment, OpWriter, SSAValue], SSAValue],
-    only_if: SSAValue | None = None,
 ) -> SSAValue:
     """A sum over the iterations of loops: `step` gives it of the one so far."""
     known, inside, sums = dict(env), write, [start]
     writers: list[OpWriter] = []
     for loop in loops:
         lower, upper = copier.value(loop.lb, known, inside), copier.value(loop.ub, known, inside)
-        if only_if is not None and loop is loops[0]:
-            upper = inside.put(arith.SelectOp.create(operands=[only_if, upper, lower], result_types=[i64]))
         variable, inside = new_loop(inside, lower, upper, [sums[-1]])
         known = {**known, loop.body.block.args[0]: variable}
         sums.append(inside.anchor.operands[0])

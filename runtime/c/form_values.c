@@ -1,5 +1,5 @@
-/* What is linear in the numbers of a row, of all rows that row_forms.c leaves: in twice the digits, for numbers may
- * cancel here; what they leave is a number as others are.
+/* What is linear in the numbers of a row, of all rows that row_forms.c leaves. Where numbers may cancel, in twice the
+ * digits: what they leave is a number as others are. Else columns are less their means, which are put together first.
  *
  * Coefficients are those of all rows (`shared`), or of groups (`keyed`: an entry has `span` of them; a few numbers that
  * do not count stand behind the last). The table and the plan are as reduced_forms.h has them. */
@@ -19,16 +19,27 @@ typedef double piece __attribute__((vector_size(ROWS * sizeof(double)), aligned(
 #define OF_ROW(x, i) ((x)[i])
 #endif
 
+#define INLINE static inline __attribute__((always_inline))
+
 typedef struct {
   const number *table;
-  int64_t second; /* how far second numbers are behind the first */
+  const number *second; /* second numbers; NULL if there are none, but means */
+  const number *means;
   int64_t rows, own, span;
   form_plan plan;
 } forms;
 
-static forms forms_of(const number *table, int64_t size, const int64_t *plan, int64_t values, int64_t rows, int64_t own,
-                      int64_t span) {
-  return (forms){table, size / 2, rows, own, span, form_plan_of(plan, values)};
+static forms forms_of(const number *table, int64_t size, const int64_t *plan, int64_t values, int64_t columns,
+                      int64_t rows, int64_t own, int64_t span) {
+  const number *behind = table + reduced_forms_size(rows, columns);
+  int is_twofold = size == twofold_forms_size(rows, columns);
+  return (forms){table, is_twofold ? behind : NULL, is_twofold ? NULL : behind, rows, own, span,
+                 form_plan_of(plan, values)};
+}
+
+/* How many rows have a shared column: those behind are 0. */
+INLINE int64_t rows_of_column(const forms *f, int64_t q) {
+  return f->own * f->span + (q < f->own ? 0 : q - f->own + 1);
 }
 
 /* Adds a column of some rows, times coefficients: each row's own, `by` 1 apart, or the same, 0 apart. */
@@ -48,12 +59,12 @@ TWOFOLD void put_value(const forms *f, int64_t value, int64_t row, int64_t count
                        const number *mine, number *found) {
   piece sums = {0}, rests = {0};
   for (int64_t e = f->plan.shared.starts[value]; e < f->plan.shared.starts[value + 1]; ++e) {
-    const number *high = f->table + f->plan.shared.columns[e] * f->rows + row;
-    if (f->plan.shared.columns[e] >= first) add_entry(high, high + f->second, shared + e, 0, &sums, &rests);
+    int64_t at = f->plan.shared.columns[e] * f->rows + row;
+    if (f->plan.shared.columns[e] >= first) add_entry(f->table + at, f->second + at, shared + e, 0, &sums, &rests);
   }
   for (int64_t e = f->plan.keyed.starts[value]; mine && e < f->plan.keyed.starts[value + 1]; ++e) {
-    const number *high = f->table + f->plan.keyed.columns[e] * f->rows + row;
-    add_entry(high, high + f->second, mine + e * f->span, 1, &sums, &rests);
+    int64_t at = f->plan.keyed.columns[e] * f->rows + row;
+    add_entry(f->table + at, f->second + at, mine + e * f->span, 1, &sums, &rests);
   }
   for (int i = 0; i < count; ++i) found[(row + i) * f->plan.values + value] = OF_ROW(sums, i) + OF_ROW(rests, i);
 }
@@ -68,59 +79,125 @@ TWOFOLD void put_values(const forms *f, int64_t row, int64_t count, int64_t firs
   }
 }
 
-TWOFOLD_CLONES_OF_NUMBERS static void put_all(const forms *f, const number *shared, const number *keyed, number *found) {
+TWOFOLD_CLONES_OF_NUMBERS static void put_all_twofold(const forms *f, const number *shared, const number *keyed,
+                                                      number *found) {
   int64_t of_groups = f->own * f->span;
   for (int64_t p = 0; p < f->own; ++p) put_values(f, p * f->span, f->span, p, 0, shared, keyed, found);
   put_values(f, of_groups, f->rows - of_groups, f->own, 1, shared, NULL, found);
 }
 
+/* Adds a column, times a number; some numbers behind the first `count` are 0, or do not count. */
+INLINE void add_column(int64_t count, const number *restrict x, number b, number *restrict y) {
+  for (int64_t i = 0; i < count; i += ROWS)
+    for (int l = 0; l < ROWS; ++l) y[i + l] += x[i + l] * b;
+}
+
+/* y += x b. */
+INLINE void add_multiple(int64_t count, const number *restrict x, number b, number *restrict y) {
+  for (int64_t i = 0; i < count; ++i) y[i] += x[i] * b;
+}
+
+/* y += x z. */
+INLINE void add_products(int64_t count, const number *restrict x, const number *restrict z, number *restrict y) {
+  for (int64_t i = 0; i < count; ++i) y[i] += x[i] * z[i];
+}
+
+/* Rows that have the number 1: the first of each group, or of all. */
+INLINE int64_t first_rows(const forms *f) { return f->own ? f->span : 1; }
+
+/* A value of all rows, a column, which begins as zeros; `centres`: room for what means make of it, for each row that has
+ * the number 1. */
+INLINE void add_value(const forms *f, int64_t value, const number *shared, const number *keyed, number *restrict centres,
+                      number *restrict column) {
+  number centre = 0;
+  for (int64_t e = f->plan.shared.starts[value]; e < f->plan.shared.starts[value + 1]; ++e) {
+    int64_t q = f->plan.shared.columns[e];
+    centre += f->means[q] * shared[e];
+    if (q > 0) add_column(rows_of_column(f, q), f->table + q * f->rows, shared[e], column);
+  }
+  for (int64_t i = 0; i < first_rows(f); ++i) centres[i] = centre;
+  for (int64_t e = f->plan.keyed.starts[value]; e < f->plan.keyed.starts[value + 1]; ++e) {
+    int64_t q = f->plan.keyed.columns[e];
+    const number *mine = keyed + e * f->span;
+    add_multiple(f->span, mine, f->means[q], centres);
+    for (int64_t p = 0; p <= q && q > 0; ++p)
+      add_products(f->span, f->table + q * f->rows + p * f->span, mine, column + p * f->span);
+  }
+  add_products(first_rows(f), f->table, centres, column);
+}
+
+CLONES_OF_NUMBERS static void put_all_centred(ulam_context *ctx, const forms *f, const number *shared,
+                                              const number *keyed, number *found) {
+  char *mark = ctx->arena_cursor;
+  number *column = ulam_alloc(ctx, (f->rows + ROWS + first_rows(f)) * (int64_t)sizeof *column);
+  for (int64_t v = 0; v < f->plan.values; ++v) {
+    dense_zero(column, f->rows);
+    add_value(f, v, shared, keyed, column + f->rows + ROWS, column);
+    for (int64_t r = 0; r < f->rows; ++r) found[r * f->plan.values + v] = column[r];
+  }
+  ulam_release(ctx, mark);
+}
+
 ULAM_API void KERNEL(form_values)(ulam_context *ctx, const number *table, const int64_t *plan, const number *shared,
                                   const number *keyed, int64_t t, int64_t p, int64_t s, int64_t k, int64_t values,
-                                  int64_t rows, int64_t own, int64_t span, number *found) {
-  (void)ctx, (void)p, (void)s, (void)k;
-  forms f = forms_of(table, t, plan, values, rows, own, span);
-  put_all(&f, shared, keyed, found);
+                                  int64_t columns, int64_t rows, int64_t own, int64_t span, number *found) {
+  (void)p, (void)s, (void)k;
+  forms f = forms_of(table, t, plan, values, columns, rows, own, span);
+  if (f.second)
+    put_all_twofold(&f, shared, keyed, found);
+  else
+    put_all_centred(ctx, &f, shared, keyed, found);
 }
 
 /* The product of two columns; those behind the first `count` numbers, up to ROWS, are 0 in one of them. */
-static inline __attribute__((always_inline)) number product_of_columns(int64_t count, const number *a, const number *b) {
+INLINE number product_of_columns(int64_t count, const number *a, const number *b) {
   number sums[ROWS] = {0};
   for (int64_t i = 0; i < count; i += ROWS)
     for (int l = 0; l < ROWS; ++l) sums[l] += a[i + l] * b[i + l];
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* Adds what the adjoints of a value, a column of all rows and some zeros, give to coefficients. */
-CLONES_OF_NUMBERS static void pull_value_back(const forms *f, int64_t value, const number *restrict column,
-                                              number *restrict shared_adj, number *restrict keyed_adj) {
+/* Adds what the adjoints of a value, a column of all rows and some zeros, give to coefficients; `centres`: those of what
+ * means make of it, if there are any. */
+INLINE void pull_value_back(const forms *f, int64_t value, const number *restrict column, number *restrict centres,
+                            number *restrict shared_adj, number *restrict keyed_adj) {
+  number centre = 0;
+  for (int64_t i = 0; i < first_rows(f); ++i) centres[i] = f->table[i] * column[i], centre += centres[i];
   for (int64_t e = f->plan.shared.starts[value]; shared_adj && e < f->plan.shared.starts[value + 1]; ++e) {
-    int64_t q = f->plan.shared.columns[e], count = f->own * f->span + (q < f->own ? 0 : q - f->own + 1);
-    shared_adj[e] += product_of_columns(count, f->table + q * f->rows, column);
+    int64_t q = f->plan.shared.columns[e];
+    if (f->means) shared_adj[e] += f->means[q] * centre;
+    if (q > 0 || f->second)
+      shared_adj[e] += product_of_columns(rows_of_column(f, q), f->table + q * f->rows, column);
   }
   for (int64_t e = f->plan.keyed.starts[value]; keyed_adj && e < f->plan.keyed.starts[value + 1]; ++e) {
     int64_t q = f->plan.keyed.columns[e];
-    for (int64_t p = 0; p <= q; ++p) {
-      const number *restrict numbers = f->table + q * f->rows + p * f->span, *restrict adjoints = column + p * f->span;
-      for (int64_t g = 0; g < f->span; ++g) keyed_adj[e * f->span + g] += numbers[g] * adjoints[g];
-    }
+    number *mine = keyed_adj + e * f->span;
+    if (f->means) add_multiple(f->span, centres, f->means[q], mine);
+    for (int64_t p = 0; p <= q && (q > 0 || f->second); ++p)
+      add_products(f->span, f->table + q * f->rows + p * f->span, column + p * f->span, mine);
   }
+}
+
+CLONES_OF_NUMBERS static void pull_all_back(ulam_context *ctx, const forms *f, const number *found_adj,
+                                            number *shared_adj, number *keyed_adj) {
+  char *mark = ctx->arena_cursor;
+  number *column = ulam_alloc(ctx, (f->rows + ROWS + first_rows(f)) * (int64_t)sizeof *column);
+  for (int64_t i = 0; i < ROWS; ++i) column[f->rows + i] = 0;
+  for (int64_t v = 0; v < f->plan.values; ++v) {
+    for (int64_t r = 0; r < f->rows; ++r) column[r] = found_adj[r * f->plan.values + v];
+    pull_value_back(f, v, column, column + f->rows + ROWS, shared_adj, keyed_adj);
+  }
+  ulam_release(ctx, mark);
 }
 
 /* Tables are data. */
 ULAM_API void KERNEL(form_values_pullback)(ulam_context *ctx, const number *table, const int64_t *plan,
                                            const number *shared, const number *keyed, int64_t t, int64_t p, int64_t s,
-                                           int64_t k, int64_t values, int64_t rows, int64_t own, int64_t span,
-                                           const number *found, number *table_adj, number *shared_adj,
+                                           int64_t k, int64_t values, int64_t columns, int64_t rows, int64_t own,
+                                           int64_t span, const number *found, number *table_adj, number *shared_adj,
                                            number *keyed_adj, const number *found_adj) {
   (void)shared, (void)keyed, (void)p, (void)s, (void)k, (void)found, (void)table_adj;
   if (found_adj == NULL) return;
-  forms f = forms_of(table, t, plan, values, rows, own, span);
-  char *mark = ctx->arena_cursor;
-  number *column = ulam_alloc(ctx, (rows + ROWS) * (int64_t)sizeof *column);
-  for (int64_t i = 0; i < ROWS; ++i) column[rows + i] = 0;
-  for (int64_t v = 0; v < values; ++v) {
-    for (int64_t r = 0; r < rows; ++r) column[r] = found_adj[r * values + v];
-    pull_value_back(&f, v, column, shared_adj, keyed_adj);
-  }
-  ulam_release(ctx, mark);
+  forms f = forms_of(table, t, plan, values, columns, rows, own, span);
+  pull_all_back(ctx, &f, found_adj, shared_adj, keyed_adj);
 }

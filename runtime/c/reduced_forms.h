@@ -1,11 +1,9 @@
 /* How row_forms.c leaves reduced rows, and which of their columns values are made of.
  *
- * Row behind row, those of groups, key by key, then the shared ones, a triangle of the other columns; all less means of
- * the columns, times the number 1 of the row, and then these means.
- *
- * Or in twice the digits, for form_values.c: column behind column, of each the first row of all groups, the second one
- * of all groups, and so on, then the shared rows. Then room, for some rows are read at a time, and as much again: second
- * numbers.
+ * Column behind column: of each the first row of all groups, the second one of all groups, and so on, then the shared
+ * rows, a triangle of the other columns. Then room, for some rows are read at a time. In twice the digits as much comes
+ * again, second numbers; else columns are less their means, times the number 1 of the row, and the means come, of the
+ * first column 1.
  *
  * A value is a sum of entries: a coefficient times a column. A plan has, for each kind of coefficients, where the entries
  * of each value begin, and where the last ones end; then the columns of all entries. */
@@ -16,8 +14,14 @@
 
 enum { ROWS = 4 /* are read at a time */ };
 
-static inline int64_t centred_forms_size(int64_t rows, int64_t columns) { return (rows + 1) * columns; }
-static inline int64_t twofold_forms_size(int64_t rows, int64_t columns) { return 2 * (rows * columns + ROWS); }
+/* Of numbers, or second ones. */
+static inline int64_t reduced_forms_size(int64_t rows, int64_t columns) { return rows * columns + ROWS; }
+static inline int64_t centred_forms_size(int64_t rows, int64_t columns) {
+  return reduced_forms_size(rows, columns) + columns;
+}
+static inline int64_t twofold_forms_size(int64_t rows, int64_t columns) {
+  return 2 * reduced_forms_size(rows, columns);
+}
 
 typedef struct {
   const int64_t *starts, *columns;

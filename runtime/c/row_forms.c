@@ -9,9 +9,9 @@
  * of all rows becomes a triangle of the other columns.
  *
  * Where numbers may cancel in a value that is linear in them, rows come once more, and are reduced in twice the digits.
- * R is left as it is then, for form_values.c, or less means of columns, with these, if nothing but a column and its mean
- * can cancel. Where coefficients belong to groups, rows come before, too, which tells the groups. Memory is that of the
- * result, and of a block of rows. */
+ * R is left as it is then, or less means of columns, with these, if nothing but a column and its mean can cancel. Where
+ * coefficients belong to groups, rows come before, too, which tells the groups. Memory is that of the result, and of a
+ * block of rows. */
 #include "reduced_forms.h"
 #include "reflections.h"
 
@@ -229,8 +229,8 @@ ULAM_API void ulam_forms_turn(ulam_context *ctx, const int64_t *old, int64_t *st
   if (f->turn < f->turns) f->phase += 1;
 }
 
-/* sizes: 0 if the rows are reduced, else why not; how many are left, and the size of the table; whether it has twice
- * the digits; rows, columns, bytes; the least key, and how many there are. */
+/* sizes: 0 if the rows are reduced, else why not; how many are left, and the size of the table; rows, columns, bytes; the
+ * least key, and how many there are. */
 ULAM_API void ulam_forms_sizes(ulam_context *ctx, const int64_t *state, int64_t *sizes) {
   (void)ctx;
   forms f;
@@ -240,12 +240,11 @@ ULAM_API void ulam_forms_sizes(ulam_context *ctx, const int64_t *state, int64_t 
   sizes[0] = f.refused;
   sizes[1] = rows;
   sizes[2] = size;
-  sizes[3] = f.is_twofold;
-  sizes[4] = f.rows;
-  sizes[5] = f.columns;
-  sizes[6] = size * (int64_t)sizeof(double);
-  sizes[7] = f.low;
-  sizes[8] = f.refused ? 0 : f.span;
+  sizes[3] = f.rows;
+  sizes[4] = f.columns;
+  sizes[5] = size * (int64_t)sizeof(double);
+  sizes[6] = f.low;
+  sizes[7] = f.refused ? 0 : f.span;
 }
 
 /* A number of a row: of those of groups, then of those of the triangle. */
@@ -257,10 +256,10 @@ static twofold number_of(const forms *f, int64_t row, int64_t q) {
   return (twofold){f->triangle[at], f->rounded[at]};
 }
 
-/* Row behind row, less the means, and these. Only rows with a number 1 are less then. */
-static void put_centred_rows(const forms *f, double *table) {
+/* The means of columns, 1 of the first. */
+static void put_means(const forms *f, double *means) {
   int64_t rows = rows_left(f);
-  double *means = table + rows * f->columns;
+  means[0] = 1;
   for (int64_t q = 1; q < f->columns; ++q) {
     twofold total = {0, 0}, count = {0, 0};
     for (int64_t r = 0; r < rows; ++r) {
@@ -270,36 +269,32 @@ static void put_centred_rows(const forms *f, double *table) {
     }
     means[q] = over_twofold(total, count).high;
   }
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t q = 0; q < f->columns; ++q) {
-      twofold less = times_twofold(number_of(f, r, 0), (twofold){means[q], 0});
-      twofold found = minus_twofold(number_of(f, r, q), less);
-      table[r * f->columns + q] = found.high;
-    }
 }
 
-/* Column behind column. */
-static void put_columns(const forms *f, const double *groups, const double *triangle, double *table) {
-  int64_t n = shared_columns(f), of_groups = f->own * f->span, rows = rows_left(f);
-  for (int64_t g = 0; g < f->span; ++g)
-    for (int64_t p = 0; p < f->own; ++p)
-      for (int64_t q = 0; q < f->columns; ++q)
-        table[q * rows + p * f->span + g] = groups[(g * f->own + p) * f->columns + q];
-  for (int64_t k = 0; k < n; ++k)
-    for (int64_t i = 0; i <= k; ++i) table[(f->own + k) * rows + of_groups + i] = triangle[i * n + k];
+/* Where a row of number_of is in a column. */
+static int64_t place_of(const forms *f, int64_t row) {
+  return row < f->own * f->span ? row % f->own * f->span + row / f->own : row;
 }
 
-/* What is left, as in reduced_forms.h. */
+/* What is left, as in reduced_forms.h. Only rows with a number 1 are less means. */
 ULAM_API void ulam_forms_table(ulam_context *ctx, const int64_t *state, double *table, int64_t size) {
   (void)ctx;
   forms f;
   memcpy(&f, state, sizeof f);
   if (size == 0) return;
   memset(table, 0, (size_t)size * sizeof *table);
-  if (!f.is_twofold) {
-    put_centred_rows(&f, table);
-    return;
-  }
-  put_columns(&f, f.groups, f.triangle, table);
-  put_columns(&f, f.groups_rounded, f.rounded, table + size / 2);
+  int64_t rows = rows_left(&f);
+  double *behind = table + reduced_forms_size(rows, f.columns);
+  if (!f.is_twofold) put_means(&f, behind);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t q = 0; q < f.columns; ++q) {
+      twofold found = number_of(&f, r, q);
+      int64_t at = q * rows + place_of(&f, r);
+      twofold mean = {q > 0 ? behind[q] : 0, 0};
+      if (f.is_twofold)
+        behind[at] = found.low;
+      else
+        found = minus_twofold(found, times_twofold(number_of(&f, r, 0), mean));
+      table[at] = found.high;
+    }
 }
