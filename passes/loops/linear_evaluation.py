@@ -225,6 +225,9 @@ class _StraightEvaluation:
         kernel = _KernelEvaluation(self.square, self.reduced, self.copier)
         kernel.call(exactly)
         kernel.write(exactly, sums)
+        for op in ops_within(arms[0]):
+            if isinstance(op, scf.ForOp):
+                rt.LoopAttr.of_kind("cold").put(op)  # it hands coefficients to a kernel that takes longer with each
         self._write_plainly(plainly, sums)
 
     def _write_plainly(self, write: OpWriter, sums: _Sums) -> None:

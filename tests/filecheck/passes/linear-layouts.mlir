@@ -249,3 +249,38 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// Coefficients of groups: loops that hand them to the kernel are not widened, that over reduced rows may be.
+// CHECK-LABEL: @evaluate
+// CHECK:      rt.bound
+// CHECK:      scf.for
+// CHECK:      scf.if
+// CHECK:      scf.for
+// CHECK:      } {rt.loop = #rt.loop<cold>}
+// CHECK:      rt.kernel reduced_squares
+// CHECK:      } else {
+// CHECK:      scf.for
+// CHECK-NOT:  rt.loop<cold>
+// CHECK:      func.func @bind
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %y = rt.bound 1 : !rt.buf<f64>
+    %g = rt.bound 2 : !rt.buf<i32>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %v = rt.load %y[%i] : f64
+      %narrow = rt.load %g[%i] : i32
+      %group = arith.extsi %narrow : i32 to i64
+      %u = rt.load %theta[%group] : f64
+      %r = arith.subf %v, %u : f64
+      %q = arith.mulf %r, %r : f64
+      ad.target_add %q
+    }
+    func.return %zero : f64
+  }
+}
