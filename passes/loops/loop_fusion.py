@@ -6,7 +6,8 @@
 The first loop moves down to the second; of the ops between them those that need the first go behind. Not applied where
 an element would be touched in another order (`accesses`), where ops between allow neither place, where that would cost
 the vectorisation of one (the other branches, loops, or carries a value from iteration to iteration), or above a size.
-With `reassociate` branches that only compute and add to the target may have what they alone read computed beside them.
+With `reassociate` branches that only compute and add to the target may have what they alone read computed beside them,
+and loops that call functions one by one are kept from those that compute them for several iterations at once.
 A sum that the second loop takes over from the first is carried once, if it may be re-associated.
 
 Before reverse mode, a loop that only adds to the target gets its reverse into the same body, so it must stay such a
@@ -26,7 +27,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
-from ulam.dialects.walk import blocks_of, operand_tuple, ops_of
+from ulam.dialects.walk import blocks_of, operand_tuple, ops_of, ops_within
+from ulam.library.costs import WIDENED
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -289,6 +291,8 @@ class Fusion:
             chooses = absorb and self.reassociate and not first.accesses.has_regions
             if not chooses or not _only_chooses(second.op.body.block):
                 return False
+        if self.reassociate and not absorb and _loses_vectors(first, second):
+            return False
         if not self.before_reverse_mode or first.only_checks() or second.only_checks():
             return not absorb
         alike = first.only_adds_to_target() == second.only_adds_to_target()
@@ -464,6 +468,21 @@ def _is_widened(op: Operation, *, in_arm: bool) -> bool:
     if isinstance(op, scf.IfOp):
         return all(_is_widened(inner, in_arm=True) for arm in op.regions for block in arm.blocks for inner in block.ops)
     return not op.regions and (not in_arm or isinstance(op, _IN_ARMS))
+
+
+def _loses_vectors(first: CountedLoop, second: CountedLoop) -> bool:
+    """Whether just one of two loops calls functions one by one, where neither reads what the other writes: with these
+    the functions of the other would not be computed for several iterations at once.
+    """
+    if not (first.accesses.has_math and second.accesses.has_math) or _conflict(first.summary, second.summary):
+        return False
+    all_functions = (_costly_functions(loop.op) for loop in (first, second))
+    one, other = (WIDENED.issuperset(functions) for functions in all_functions)
+    return one != other
+
+
+def _costly_functions(loop: scf.ForOp) -> set[str]:
+    return {op.function.data for op in ops_within(loop) if isinstance(op, rt.MathOp) and is_costly_function(op)}
 
 
 def _dissolves(first: CountedLoop, second: CountedLoop) -> bool:

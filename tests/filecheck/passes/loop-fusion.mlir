@@ -188,3 +188,47 @@ func.func @own_memory(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.e
   }
   func.return %zero : f64
 }
+
+// A function that is called row by row, beside one that is computed for several rows at once, of other rows: no, where
+// bits may change. If one reads what the other computes, the memory of it counts for more.
+// CHECK-LABEL: @one_by_one
+// CHECK-COUNT-2: scf.for
+// BEFORE-LABEL: @one_by_one
+// BEFORE-COUNT-1: scf.for
+// BEFORE-NOT: scf.for
+func.func @one_by_one(%a: f64, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %x = rt.alloc %n : !rt.buf<f64>
+  %y = rt.alloc %n : !rt.buf<f64>
+  scf.for %i = %zero to %n step %one : i64 {
+    %e = rt.math lgamma(%a) : (f64) -> f64
+    rt.store %e, %x[%i] : f64
+  }
+  scf.for %i = %zero to %n step %one : i64 {
+    %e = rt.math exp(%a) : (f64) -> f64
+    rt.store %e, %y[%i] : f64
+  }
+  func.return
+}
+
+// BEFORE-LABEL: @handed_on
+// CHECK-LABEL: @handed_on
+// CHECK-COUNT-1: scf.for
+// CHECK-NOT: scf.for
+func.func @handed_on(%a: f64, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %x = rt.alloc %n : !rt.buf<f64>
+  %y = rt.alloc %n : !rt.buf<f64>
+  scf.for %i = %zero to %n step %one : i64 {
+    %e = rt.math lgamma(%a) : (f64) -> f64
+    rt.store %e, %x[%i] : f64
+  }
+  scf.for %i = %zero to %n step %one : i64 {
+    %u = rt.load %x[%i] : f64
+    %e = rt.math exp(%u) : (f64) -> f64
+    rt.store %e, %y[%i] : f64
+  }
+  func.return
+}
