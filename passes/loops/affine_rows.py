@@ -10,18 +10,19 @@ branch of data gives a value, its terms are those of both arms, with data that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import f64, i64
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects.builtin import i64
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant, constant_integer, known_constant
+from ulam.dialects.scalar_ops import constant_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.loops.coalesced_rows import is_of_layouts
+from ulam.passes.loops.data_choices import DataChoices
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, root, viewed, written_roots_within
 from ulam.passes.loops.filled_buffers import (
@@ -34,8 +35,6 @@ from ulam.passes.loops.filled_buffers import (
     same_index,
     users,
 )
-from ulam.passes.loops.op_writer import BlockEnd
-from ulam.passes.rewriting import copies
 
 MOST_TERMS = 200
 """Of one value: what is longer is left alone."""
@@ -53,6 +52,8 @@ class LinearTerm:
     """What it is divided by: data, too."""
     leaf: tuple[SSAValue, ...] = ()
     key: SSAValue | None = None
+    where: SSAValue | None = None
+    """The key in rows that have the term, and NO_KEY in others, where it is read in a branch of data."""
     loops: tuple[scf.ForOp, ...] = ()
     moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
     """Variables of loops that filled a buffer of an element per row, and those of the rows that they stand for."""
@@ -68,40 +69,6 @@ class LinearTerm:
 Terms = list[LinearTerm]
 _IN_CHOICES = frozenset((*PURE, rt.LoadOp, scf.IfOp, scf.YieldOp))
 """What branches that give values may do."""
-
-
-@record
-class DataChoices:
-    """Data that rows have in one arm of a branch, and 0 in the other, written ahead of the branch."""
-
-    written: list[Operation] = field(default_factory=list[Operation])
-
-    def put(self, branch: scf.IfOp, arm: int, data: Sequence[SSAValue], divisors: Sequence[SSAValue]) -> SSAValue:
-        """A quotient of products of data, in one arm of a branch."""
-        known: dict[SSAValue, SSAValue] = {}
-        needed = _ahead_of([*data, *divisors], branch)
-        body = Block(copies([op for op in branch.regions[arm].block.ops if op in needed], known))
-        inside = BlockEnd(body)
-        value: SSAValue = inside.put(constant(1.0, f64))
-        for cls, factors in ((arith.MulfOp, data), (arith.DivfOp, divisors)):
-            for factor in factors:
-                value = inside.put(cls(value, known.get(factor, factor)))
-        inside.put_op(scf.YieldOp.create(operands=[value]))
-        nothing = constant(0.0, f64)
-        blocks = [body, Block([nothing, scf.YieldOp.create(operands=[nothing.results[0]])])]
-        regions = [Region(block) for block in (blocks if arm == 0 else blocks[::-1])]
-        made = scf.IfOp.create(operands=[branch.cond], result_types=[f64], regions=regions, location=branch.location)
-        assert branch.parent is not None
-        branch.parent.insert_op_before(made, branch)
-        self.written.append(made)
-        return made.results[0]
-
-    def take_back(self) -> None:
-        """Erases what has been written."""
-        for op in reversed(self.written):
-            op.detach()
-            op.erase()
-        self.written.clear()
 
 
 @record(frozen=True)
@@ -274,16 +241,19 @@ class Nest:
         if isinstance(op, rt.LoadOp):
             return self._loaded(op, facts)
         if isinstance(op, scf.IfOp):
-            return self._chosen(op, op.results.index(value))
+            position = op.results.index(value)
+            return self._chosen(op, tuple(terminator(region.block).operands[position] for region in op.regions))
+        if isinstance(op, arith.SelectOp):
+            return self._chosen(op, (op.lhs, op.rhs))
         return None
 
-    def _chosen(self, op: scf.IfOp, position: int) -> Terms | None:
-        """What a branch of data gives: the terms of each arm where it is taken, and those of both in any case."""
-        if self.choices is None or not is_inside(op.cond, self.outer) or not self.is_data(op.cond):
+    def _chosen(self, op: scf.IfOp | arith.SelectOp, values: tuple[SSAValue, ...]) -> Terms | None:
+        """What data choose of two values: the terms of each where it is taken, and those of both in any case."""
+        if self.choices is None or is_of_layouts(op.cond) or not self.is_data(op.cond):
             return None
         if not all(type(inner) in _IN_CHOICES for inner in ops_within(op)):
             return None
-        arms = [self.terms(terminator(region.block).operands[position]) for region in op.regions]
+        arms = [self.terms(value) for value in values]
         if any(terms is None for terms in arms):
             return None
         first, second = (terms or [] for terms in arms)
@@ -293,11 +263,24 @@ class Nest:
             for term in terms:
                 if term in both:
                     continue
-                if term.key is not None or term.loops or term.moved or any(is_inside(v, op) for v in term.leaf):
+                chosen = self._only_in(op, arm, term)
+                if chosen is None:
                     return None
-                data = self.choices.put(op, arm, term.data, term.divisors)
-                found.append(LinearTerm(term.negative, (data,), leaf=term.leaf))
+                found.append(chosen)
         return found
+
+    def _only_in(self, op: scf.IfOp | arith.SelectOp, arm: int, term: LinearTerm) -> LinearTerm | None:
+        """A term where an arm is taken; elsewhere its data are 0, and what it reads in the arm is not read."""
+        if term.loops or term.moved:
+            return None
+        assert self.choices is not None
+        where = term.where
+        if isinstance(op, scf.IfOp) and any(is_inside(value, op) for value in term.leaf):
+            if term.key is None:
+                return None
+            where = self.choices.put_key(op, arm, term.key if where is None else where)
+        data = self.choices.put(op, arm, term.data, term.divisors)
+        return replace(term, data=(data,), divisors=(), where=where)
 
     def _is_sum(self, value: SSAValue) -> bool:
         """Whether a value of inside is a sum: its terms may be those of other values, too."""
@@ -422,21 +405,8 @@ class MeansAhead:
     moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
 
 
-def _ahead_of(values: Sequence[SSAValue], inside: Operation) -> set[Operation]:
-    """What computes values inside of an op."""
-    found: set[Operation] = set()
-    work = list(values)
-    while work:
-        value = work.pop()
-        op = value.owner
-        if isinstance(op, Operation) and op not in found and is_inside(value, inside):
-            found.add(op)
-            work += [operand for inner in ops_within(op) for operand in inner.operands]
-    return found
-
-
 def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:
-    if one.key is not None and other.key is not None and one.key is not other.key:
+    if one.key is not None and other.key is not None and (one.key, one.where) != (other.key, other.where):
         return None
     if sum(len(term.data) + len(term.divisors) + len(term.leaf) for term in (one, other)) > MOST_FACTORS:
         return None
@@ -448,6 +418,7 @@ def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:
         (*one.divisors, *other.divisors),
         (*one.leaf, *other.leaf),
         one.key if one.key is not None else other.key,
+        one.where if one.key is not None else other.where,
         one.loops or other.loops,
         one.moved or other.moved,
     )

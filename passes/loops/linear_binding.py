@@ -12,12 +12,15 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, terminator
 from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.coalesced_rows import claim, is_of_layouts
+from ulam.passes.loops.data_choices import NO_KEY
 from ulam.passes.loops.linear_rows import (
     Copier,
     Environment,
+    KeyedLeaf,
     Loops,
     Places,
     Reduced,
+    RowKey,
     Square,
     SquareSums,
     new_loop,
@@ -52,6 +55,7 @@ class Binding:
         copier = Copier(lambda value: block_of(value) is self.top)
         known = self._known(copier)
         places, entries = self._places(copier, known)
+        self._find_taken(copier, places)
         own = write.whole(len(columns.own))
         width = write.put(integer(arith.AddiOp, places.count, write.whole(len(columns.own) + 1)))
         state = write.put(rt.AllocOp(write.whole(DESIGN_STATE), _INTEGERS))
@@ -102,8 +106,9 @@ class Binding:
         known = write.put(rt.AllocOp(write.whole(2 + 2 * len(keys)), _INTEGERS, zero=True))
         inside, env = self._inside(copier, write)
         for n, key in enumerate(keys):
-            which = inside.whole(4 + 2 * n)
-            inside.before(rt.KernelOp("design_key", (known, known, which, copier.value(key, env, inside))))
+            number = key.value(copier, env, inside)
+            arm, which = _where_it_is(key, number, inside), inside.whole(4 + 2 * n)
+            arm.before(rt.KernelOp("design_key", (known, known, which, number)))
         inside.before(rt.KernelOp("design_count", (known, known)))
         return known
 
@@ -111,23 +116,42 @@ class Binding:
         """Where shared coefficients are; how many entries a row has."""
         write, columns = self.write_to, self.square.columns
         count = write.whole(len(columns.shared))
-        places = Places(count, {}, {}, {})
+        places = Places(count, {}, [], {}, [], {})
         for loops, leaves in columns.looped.items():
-            places.starts[loops] = count
+            places.of_loops_from[loops] = count
             places.trips[loops] = [trips(loop, copier, write) for loop in loops]
             size = write.whole(len(leaves))
             for trip in places.trips[loops]:
                 size = write.put(integer(arith.MuliOp, size, trip))
             count = write.put(integer(arith.AddiOp, count, size))
-        few = len(columns.own) + sum(map(len, columns.chosen.values())) + 1
+        few = len(columns.own) + sum(len(key.leaves) for key in columns.chosen) + 1
         entries = write.put(integer(arith.AddiOp, count, write.whole(few)))
-        for n, (key, leaves) in enumerate(columns.chosen.items()):
+        for n, key in enumerate(columns.chosen):
             low, span = (write.put(rt.LoadOp(known, write.whole(2 + 2 * n + k))) for k in range(2))
-            places.starts[key], places.ranges[key] = count, (low, span)
-            size = write.put(integer(arith.MuliOp, span, write.whole(len(leaves))))
+            places.of_keys_from.append(count)
+            places.ranges.append((low, span))
+            size = write.put(integer(arith.MuliOp, span, write.whole(len(key.leaves))))
             count = write.put(integer(arith.AddiOp, count, size))
         places.count = count
         return places, entries
+
+    def _find_taken(self, copier: Copier, places: Places) -> None:
+        """Finds for which keys rows have coefficients that data choose, where not all rows of a group may have them."""
+        write, columns = self.write_to, self.square.columns
+        keys = [*columns.chosen, *([columns.key] if columns.key else [])]
+        some = [where for key in keys for where in key.in_some_rows]
+        if not some:
+            return
+        found = [write.put(rt.AllocOp(write.whole(2), _INTEGERS, zero=True)) for _ in some]
+        inside, env = self._inside(copier, write)
+        for where, taken in zip(some, found, strict=True):
+            number = copier.value(where, env, inside)
+            arm = _where_it_is(None, number, inside)
+            following = arm.put(integer(arith.AddiOp, number, arm.whole(1)))
+            arm.before(rt.KernelOp("sparse_range", (taken, taken, number, following)))
+        for where, taken in zip(some, found, strict=True):
+            low, end = (write.put(rt.LoadOp(taken, write.whole(k))) for k in range(2))
+            places.taken[where] = low, end
 
     def _inside(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The loops and branches around a row; a writer inside, and what is known there."""
@@ -147,15 +171,18 @@ class Binding:
         y = write.put(integer(arith.SubiOp, row.width, write.whole(1)))
         sums: dict[int, SSAValue] = {}
         by_loops: dict[Loops, list[LinearTerm]] = {}
-        chosen: dict[tuple[SSAValue, int], list[LinearTerm]] = {}
+        chosen: dict[tuple[int, KeyedLeaf], list[LinearTerm]] = {}
         for term in self.square.terms:
             if term.loops:
                 by_loops.setdefault(term.loops, []).append(term)
                 continue
-            if term.key is not None and term.key in columns.chosen:
-                chosen.setdefault((term.key, columns.chosen[term.key][term.leaf]), []).append(term)
-                continue
-            column = -1 if not term.leaf else columns.own[term.leaf] if term.key else own + columns.shared[term.leaf]
+            column = own + columns.shared[term.leaf] if term.leaf and term.key is None else -1
+            if term.key is not None:
+                leaf = KeyedLeaf.of(term)
+                if (other := columns.key_of(leaf)) is not None:
+                    chosen.setdefault((other, leaf), []).append(term)
+                    continue
+                column = columns.own[leaf]
             value = row_coefficient(term, copier, env, write)
             _add(sums, column, value, write, negative=term.negative != bool(term.leaf))
         for term in self.statement.checked:
@@ -173,15 +200,17 @@ class Binding:
         for loops, terms in by_loops.items():
             self._write_loops(copier, env, write, row, loops, terms)
         for (chooser, leaf), terms in chosen.items():
-            low, _ = row.places.ranges[chooser]
-            at = write.put(integer(arith.SubiOp, copier.value(chooser, env, write), low))
-            first = row.places.of_key(chooser, at, len(columns.chosen[chooser]), write)
-            index = write.put(integer(arith.AddiOp, first, write.whole(own + leaf)))
+            chosen_by = columns.chosen[chooser]
+            number, leaves = chosen_by.value(copier, env, write), chosen_by.leaves
+            inside, (low, _) = _where_it_is(chosen_by, number, write), row.places.ranges[chooser]
+            at = inside.put(integer(arith.SubiOp, number, low))
+            first = row.places.of_key(chooser, at, len(leaves), inside)
+            index = inside.put(integer(arith.AddiOp, first, inside.whole(own + leaves[leaf])))
             entry: dict[int, SSAValue] = {}
             for term in terms:
-                _add(entry, 0, row_coefficient(term, copier, env, write), write, negative=not term.negative)
-            write.before(rt.StoreOp(entry[0], row.buffer, index))
-        key = write.whole(0) if columns.key is None else copier.value(columns.key, env, write)
+                _add(entry, 0, row_coefficient(term, copier, dict(env), inside), inside, negative=not term.negative)
+            inside.before(rt.StoreOp(entry[0], row.buffer, index))
+        key = write.whole(0) if columns.key is None else columns.key.value(copier, env, write)
         write.before(rt.KernelOp("design_row", (row.state, row.state, row.buffer, row.width, key)))
 
     def _write_loops(
@@ -254,6 +283,13 @@ def write_arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
     arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
     write.before(scf.IfOp.create(operands=[condition], regions=[Region(block) for block in arms]))
     return OpWriter(terminator(arms[which]))
+
+
+def _where_it_is(key: RowKey | None, value: SSAValue, write: OpWriter) -> OpWriter:
+    """Writes where rows have a key: here, if all do. `value`: what it is."""
+    if key is not None and key.of_all_rows is not None:
+        return write
+    return write_arm(write, write.compare_integers("ne", value, write.whole(NO_KEY)))
 
 
 def _add(sums: dict[int, SSAValue], column: int, value: SSAValue, write: OpWriter, *, negative: bool) -> None:

@@ -272,8 +272,8 @@ class _StraightEvaluation:
         columns = self.square.columns
         assert columns.key is not None
         j, inside = new_loop(write, write.whole(0), self.reduced.groups, start)
-        env = {columns.key: inside.put(integer(arith.AddiOp, j, self.reduced.low))}
-        return j, inside, [_leaf(leaf, self.copier, env, inside) for leaf in columns.own]
+        key, places = inside.put(integer(arith.AddiOp, j, self.reduced.low)), self.reduced.places
+        return j, inside, [places.coefficient(leaf, key, self.copier, inside) for leaf in columns.own]
 
     def _write_groups(self, less: list[SSAValue], write: OpWriter, sums: _Sums) -> None:
         own, columns = len(self.square.columns.own), len(self.square.columns.own) + len(less) + 1
@@ -333,7 +333,7 @@ class _KernelEvaluation:
         """The coefficients that are the same in all rows."""
         columns, places = self.square.columns, self.reduced.places
         found = write.put(rt.AllocOp(places.count, _REALS))
-        self._put(columns.shared, found, write.whole(0), {}, write)
+        self._put_leaves(columns.shared, found, write.whole(0), {}, write)
         for loops, leaves in columns.looped.items():
             env: Environment = {}
             inside = write
@@ -341,14 +341,15 @@ class _KernelEvaluation:
                 only_if = self.reduced.used if loop is loops[0] else None
                 env, inside = self.copier.loop(loop, env, inside, only_if)
             first = places.of_loops(loops, len(leaves), self.copier, env, inside)
-            self._put(leaves, found, first, env, inside)
-        for key, leaves in columns.chosen.items():
-            low, span = places.ranges[key]
+            self._put_leaves(leaves, found, first, env, inside)
+        for n, key in enumerate(columns.chosen):
+            low, span = places.ranges[n]
             none = write.whole(0)
             end = arith.SelectOp.create(operands=[self.reduced.used, span, none], result_types=[i64])
             j, inside = new_loop(write, none, write.put(end))
-            env = {key: inside.put(integer(arith.AddiOp, j, low))}
-            self._put(leaves, found, places.of_key(key, j, len(leaves), inside), env, inside)
+            number = inside.put(integer(arith.AddiOp, j, low))
+            values = [places.coefficient(leaf, number, self.copier, inside) for leaf in key.leaves]
+            _put(values, found, places.of_key(n, j, len(values), inside), inside)
         return found
 
     def _of_groups(self, size: SSAValue, write: OpWriter) -> SSAValue:
@@ -359,14 +360,19 @@ class _KernelEvaluation:
             assert columns.key is not None
             first = write.put(integer(arith.MuliOp, write.whole(n), reduced.room))
             j, inside = new_loop(write, write.whole(0), reduced.groups)
-            env = {columns.key: inside.put(integer(arith.AddiOp, j, reduced.low))}
-            self._put((leaf,), found, inside.put(integer(arith.AddiOp, first, j)), env, inside)
+            key = inside.put(integer(arith.AddiOp, j, reduced.low))
+            value = reduced.places.coefficient(leaf, key, self.copier, inside)
+            _put([value], found, inside.put(integer(arith.AddiOp, first, j)), inside)
         return found
 
-    def _put(
+    def _put_leaves(
         self, leaves: Iterable[Leaf], buffer: SSAValue, first: SSAValue, env: Environment, write: OpWriter
     ) -> None:
-        for n, leaf in enumerate(leaves):
-            index = write.put(integer(arith.AddiOp, first, write.whole(n))) if n else first
-            value = _leaf(leaf, self.copier, dict(env), write)
-            write.before(rt.StoreOp(value, buffer, index, initial=True))
+        _put([_leaf(leaf, self.copier, dict(env), write) for leaf in leaves], buffer, first, write)
+
+
+def _put(values: Sequence[SSAValue], buffer: SSAValue, first: SSAValue, write: OpWriter) -> None:
+    """Stores values side by side."""
+    for n, value in enumerate(values):
+        index = write.put(integer(arith.AddiOp, first, write.whole(n))) if n else first
+        write.before(rt.StoreOp(value, buffer, index, initial=True))

@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import block_of, is_inside, terminator
 from ulam.passes.loops.affine_rows import LinearTerm, MeansAhead, Nest
 from ulam.passes.loops.row_scales import RowScales
 
@@ -71,6 +71,9 @@ class Flags:
             if known_constant(op.rhs) != 0 or predicate_of(op) != "eq" or not is_inside(op.lhs, self.nest.outer):
                 return False
             return isinstance(flags, scf.ForOp) and self._is_flag(flags, flags.results.index(op.lhs))
+        if isinstance(op, scf.IfOp) and is_inside(condition, self.nest.outer):
+            position = op.results.index(condition)
+            return all(self.holds(terminator(region.block).operands[position]) for region in op.regions)
         if not isinstance(op, arith.CmpfOp):
             return known_constant(condition) == 1
         limit, predicate = known_constant(op.rhs), predicate_of(op)
@@ -83,7 +86,14 @@ class Flags:
         return (beyond or (predicate == "ord" and op.lhs is op.rhs)) and self.is_finite(op.lhs)
 
     def is_finite(self, value: SSAValue) -> bool:
-        """Whether a value of a row is finite."""
+        """Whether a value of a row is finite; one of an arm, if what the branch gives there is."""
+        while (block := block_of(value)) is not None and is_inside(value, self.nest.outer):
+            if not isinstance(branch := block.parent_op(), scf.IfOp):
+                break
+            given = list(terminator(block).operands)
+            if value not in given:
+                return False
+            value = branch.results[given.index(value)]
         terms = self.nest.terms(value)
         if terms is None:
             return self._is_finite_multiple(value)

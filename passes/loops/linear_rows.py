@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import LinearTerm
-from ulam.passes.loops.effects import PURE, UNKNOWN, Root, root, written_roots_within
+from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, Root, root, written_roots_within
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.rewriting import applied_to, cloned
@@ -26,42 +26,116 @@ Loops = tuple[scf.ForOp, ...]
 Environment = dict[SSAValue, SSAValue]
 
 
+@record(frozen=True)
+class KeyedLeaf:
+    """A coefficient of groups: what it is computed of, and its key in rows that have it (`LinearTerm.where`)."""
+
+    leaf: Leaf
+    key: SSAValue
+    where: SSAValue | None = None
+
+    @staticmethod
+    def of(term: LinearTerm) -> KeyedLeaf:
+        """That of a term."""
+        assert term.key is not None
+        return KeyedLeaf(term.leaf, term.key, term.where)
+
+
+@record
+class RowKey:
+    """By which rows belong to groups: one integer of the data, for all coefficients that it chooses."""
+
+    leaves: dict[KeyedLeaf, int] = field(default_factory=dict[KeyedLeaf, int])
+
+    def accepts(self, leaf: KeyedLeaf) -> bool:
+        """Whether the key of a coefficient is this one, wherever the coefficient is read."""
+        return computes_same(next(iter(self.leaves)).key, leaf.key)
+
+    @property
+    def of_all_rows(self) -> SSAValue | None:
+        """The key of a coefficient that all rows have; None if there is none."""
+        return next((leaf.key for leaf in self.leaves if leaf.where is None), None)
+
+    def value(self, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+        """What it is in a row; NO_KEY where the row has none of the coefficients."""
+        if self.of_all_rows is not None:
+            return copier.value(self.of_all_rows, env, write)
+        found: SSAValue | None = None
+        for where in dict.fromkeys(leaf.where for leaf in self.leaves):
+            assert where is not None
+            other = copier.value(where, env, write)
+            found = other if found is None else write.put(integer(arith.MaxSIOp, found, other))
+        assert found is not None
+        return found
+
+    @property
+    def in_some_rows(self) -> list[SSAValue]:
+        """The keys of coefficients that not all rows of a group may have, as they are in rows that have them."""
+        found = dict.fromkeys(leaf.where for leaf in self.leaves)
+        return [where for where in found if where is not None] if len(found) > 1 else []
+
+
 @record
 class LinearColumns:
     """The coefficients of a sum of terms: shared ones, those of loops inside of rows, those of groups."""
 
     shared: dict[Leaf, int]
     looped: dict[Loops, dict[Leaf, int]]
-    own: dict[Leaf, int]
-    key: SSAValue | None
+    own: dict[KeyedLeaf, int]
+    key: RowKey | None
     """By which rows belong to groups."""
-    chosen: dict[SSAValue, dict[Leaf, int]]
-    """By each other key. Of these the coefficients are shared ones, of which a row has few."""
+    chosen: list[RowKey]
+    """The other keys. Of these the coefficients are shared ones, of which a row has few."""
 
     @staticmethod
     def of(terms: Sequence[LinearTerm]) -> LinearColumns | str:
         """The columns of terms; why there are none that could be reduced."""
-        found = LinearColumns({}, {}, {}, None, {})
+        found = LinearColumns({}, {}, {}, None, [])
         for term in terms:
             if not term.leaf:
                 continue
             if term.key is not None:
                 if term.loops:
                     return "a loop inside of rows reads coefficients of groups"
-                leaves = found.chosen.setdefault(term.key, {})
-            else:
-                leaves = found.looped.setdefault(term.loops, {}) if term.loops else found.shared
+                found._add_key(KeyedLeaf.of(term))
+                continue
+            leaves = found.looped.setdefault(term.loops, {}) if term.loops else found.shared
             leaves.setdefault(term.leaf, len(leaves))
         if found.chosen:
-            found.key = max(found.chosen, key=lambda key: len(found.chosen[key]))
-            found.own = found.chosen.pop(found.key)
+            found.key = max(found.chosen, key=lambda key: len(key.leaves))
+            found.chosen.remove(found.key)
+            found.own = found.key.leaves
         return found if found.shared or found.looped or found.own else "it has no coefficients"
+
+    def _add_key(self, leaf: KeyedLeaf) -> None:
+        key = next((key for key in self.chosen if key.accepts(leaf)), None)
+        if key is None:
+            self.chosen.append(key := RowKey())
+        key.leaves.setdefault(leaf, len(key.leaves))
+
+    def key_of(self, leaf: KeyedLeaf) -> int | None:
+        """Which of the other keys chooses a coefficient; None: that of groups."""
+        return next((n for n, key in enumerate(self.chosen) if leaf in key.leaves), None)
 
     @property
     def are_few(self) -> bool:
         """Whether the shared ones are combined without a kernel: where the program says how many there are. Those of
         groups add to each row of these."""
         return not (self.looped or self.chosen or (self.own and len(self.shared) > MOST_STRAIGHT))
+
+
+def computes_same(one: SSAValue, other: SSAValue) -> bool:
+    """Whether two integers are computed alike, of the same data: those of two branches are two values."""
+    if one is other:
+        return True
+    a, b = one.owner, other.owner
+    if type(a) is not type(b) or not isinstance(a, Operation) or not isinstance(b, Operation):
+        return False
+    if type(a) is rt.LoadOp:
+        return root(a.operands[0]) is BOUND and all(map(computes_same, a.operands, b.operands))
+    if type(a) not in PURE or a.properties != b.properties or len(a.operands) != len(b.operands):
+        return False
+    return all(map(computes_same, a.operands, b.operands))
 
 
 @record
@@ -217,11 +291,15 @@ class Places:
     """Where the shared coefficients are."""
 
     count: SSAValue
-    starts: dict[Loops | SSAValue, SSAValue]
-    """Where those of loops, and of a key, begin."""
+    of_loops_from: dict[Loops, SSAValue]
+    """Where those of loops begin."""
+    of_keys_from: list[SSAValue]
+    """The same of the other keys."""
     trips: dict[Loops, list[SSAValue]]
-    ranges: dict[SSAValue, tuple[SSAValue, SSAValue]]
-    """The least value of a key, and how many there are from it on."""
+    ranges: list[tuple[SSAValue, SSAValue]]
+    """The least value of each of these keys, and how many there are from it on."""
+    taken: dict[SSAValue, tuple[SSAValue, SSAValue]]
+    """Of coefficients that not all rows of a group have: from which key to which one some rows do."""
 
     def of_loops(self, loops: Loops, leaves: int, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
         """Where the coefficients of an iteration begin."""
@@ -230,15 +308,37 @@ class Places:
             lower = copier.value(loop.lb, env, write)
             at = write.put(integer(arith.SubiOp, env[loop.body.block.args[0]], lower))
             found = write.put(integer(arith.AddiOp, write.put(integer(arith.MuliOp, found, trip)), at))
-        return self._behind(loops, found, leaves, write)
+        return _behind(self.of_loops_from[loops], found, leaves, write)
 
-    def of_key(self, key: SSAValue, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
-        """Where the coefficients of a value of a key begin, the at-th from the least one on."""
-        return self._behind(key, at, leaves, write)
+    def of_key(self, key: int, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
+        """Where the coefficients of a value of one of the other keys begin, the at-th from the least one on."""
+        return _behind(self.of_keys_from[key], at, leaves, write)
 
-    def _behind(self, what: Loops | SSAValue, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
-        first = write.put(integer(arith.MuliOp, at, write.whole(leaves)))
-        return write.put(integer(arith.AddiOp, first, self.starts[what]))
+    def coefficient(self, leaf: KeyedLeaf, key: SSAValue, copier: Copier, write: OpWriter) -> SSAValue:
+        """The coefficient of a group. Where no row of it has one, another is read: it is multiplied with 0."""
+        if leaf.where is None or leaf.where not in self.taken:
+            return _product(leaf.leaf, copier, {leaf.key: key}, write)
+        low, end = self.taken[leaf.where]
+        there = write.compare_integers("slt", low, end)
+        last = write.put(integer(arith.SubiOp, end, write.whole(1)))
+        key = write.put(integer(arith.MinSIOp, write.put(integer(arith.MaxSIOp, key, low)), last))
+        blocks = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
+        inside, outside = (OpWriter(terminator(block)) for block in blocks)
+        terminator(blocks[0]).operands = [_product(leaf.leaf, copier, {leaf.key: key}, inside)]
+        terminator(blocks[1]).operands = [outside.number(0.0)]
+        regions = [Region(block) for block in blocks]
+        return write.put(scf.IfOp.create(operands=[there], result_types=[f64], regions=regions))
+
+
+def _product(leaf: Leaf, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+    found = copier.product(leaf, env, write)
+    assert found is not None
+    return found
+
+
+def _behind(start: SSAValue, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
+    first = write.put(integer(arith.MuliOp, at, write.whole(leaves)))
+    return write.put(integer(arith.AddiOp, first, start))
 
 
 def is_of_column(

@@ -23,6 +23,9 @@ enum {
   MOST_CHOSEN = 1 << 12 /* shared coefficients that a key chooses */
 };
 
+/* Of rows without coefficients of a group: their own columns are 0; passes/loops/data_choices.py has it, too. */
+#define NO_KEY INT64_MIN
+
 /* Why a design is not used; passes/loops/linear_binding.py has the words. */
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
@@ -59,7 +62,7 @@ _Static_assert(sizeof(design) <= 28 * sizeof(int64_t), "as library/kernels.py ha
 ULAM_API void ulam_design_key(ulam_context *ctx, const int64_t *old, int64_t *known, int64_t n, int64_t key) {
   (void)ctx, (void)old;
   int64_t *low = known + n - 2, *span = known + n - 1;
-  if (known[0] == 0) *low = key, *span = 1;
+  if (*span == 0) *low = key, *span = 1;
   int64_t first = key < *low ? key : *low;
   uint64_t most = (uint64_t)(key < *low + *span ? *low + *span : key + 1) - (uint64_t)first;
   if (most > MOST_CHOSEN) {
@@ -108,6 +111,7 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
 
 /* Makes room for a key; whether that is possible. */
 static int has_group(ulam_context *ctx, design *d, int64_t key) {
+  if (key == NO_KEY) return 1;
   if (d->span == 0) d->low = key;
   if (key >= d->low && key - d->low < d->span) return 1;
   int64_t low = key < d->low ? key : d->low, end = key < d->low + d->span ? d->low + d->span : key + 1;
@@ -140,7 +144,7 @@ static void leave_rest(design *d) {
       if (q >= d->own)
         b[i] = d->solution[q - d->own];
       else
-        b[i] = i < d->held ? d->group_solutions[(d->keys[i] - d->low) * d->own + q] : 0;
+        b[i] = i < d->held && d->keys[i] != NO_KEY ? d->group_solutions[(d->keys[i] - d->low) * d->own + q] : 0;
     take_away(d->block + q * BLOCK, b, y, rest);
   }
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
@@ -148,6 +152,7 @@ static void leave_rest(design *d) {
 
 /* Rotates row i of the block into those of its group, for the group's own columns. */
 static void rotate(design *d, int64_t i) {
+  if (d->keys[i] == NO_KEY) return;
   int64_t first = (d->keys[i] - d->low) * d->own * d->columns;
   double *kept = d->groups + first, *rounded = d->groups_rounded + first;
   if (d->twice)

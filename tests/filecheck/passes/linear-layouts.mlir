@@ -284,3 +284,48 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// A coefficient of a group that only some rows read, in a branch of data: the index of others is not looked at.
+// CHECK-LABEL: @evaluate
+// CHECK:      func.func @bind
+// CHECK:      [[KEY:%[0-9a-z_]+]] = scf.if {{.*}} -> (i64) {
+// CHECK:        rt.load
+// CHECK:        scf.yield
+// CHECK-NEXT: } else {
+// CHECK-NEXT:   arith.constant -9223372036854775808 : i64
+// CHECK-NEXT:   scf.yield
+// CHECK:      rt.kernel design_row({{.*}}, [[KEY]])
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %group = rt.bound 1 : !rt.buf<i32>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %seen = rt.bound 3 : !rt.buf<i32>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %none = arith.constant 0 : i32
+    %a = rt.load %theta[%i0] : f64
+    %u = rt.view %theta[%i1] : !rt.buf<f64>
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %f = rt.load %seen[%i] : i32
+      %c = arith.cmpi ne, %f, %none : i32
+      %m = scf.if %c -> (f64) {
+        %g = rt.load %group[%i] : i32
+        %k = arith.extsi %g : i32 to i64
+        %of = rt.load %u[%k] : f64
+        %t = arith.addf %a, %of : f64
+        scf.yield %t : f64
+      } else {
+        scf.yield %a : f64
+      }
+      %v = rt.load %y[%i] : f64
+      %r = arith.subf %v, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      ad.target_add %q
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}
