@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _CONTEXT = Context()
 REASSOCIATING_LEVEL = 3
 """From this level on sums may be re-associated."""
-ALL_DATA = "hoist-data{rejections=true}"
-"""Moves work on data to `bind`, branches that reject data included."""
+ALL_DATA = "hoist-data{rejections=true variables=true}"
+"""Moves work on data to `bind`, branches that reject data and variables that are filled with it included."""
 SOLVED_COLUMNS = 'if-changed{passes="solved-columns" then="fold,cse,dce"}'
 """Lets solutions of equations be linear in data for layouts, twice as these."""
 LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,dce"}}'

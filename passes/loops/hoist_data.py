@@ -22,9 +22,10 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
+from ulam.passes.loops.filled_buffers import users
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.rewriting import cloned
 from ulam.passes.running import TellingPass
@@ -38,6 +39,7 @@ _HAND_ON = frozenset[type]((
 _FREE = (arith.ConstantOp, rt.BoundOp, rt.ConstantsOp)
 _BOUND_VALUES = (rt.BoundOp, rt.ConstantsOp, rt.ViewOp)
 _COSTLY = (rt.KernelOp, rt.LayoutOp, rt.SetBoundOp, rt.CheckOp, rt.MathOp, rt.AllocOp, arith.DivfOp, *_WRITES)
+_OF_MEMORY = (rt.LoadOp, rt.KernelOp, *_WRITES)
 _MOVABLE_RT = frozenset[type]((
     rt.LoadOp, rt.ViewOp, rt.MathOp, rt.CheckOp, rt.AllocOp, rt.StringOp, rt.ConstantsOp, rt.LayoutOp, rt.SetBoundOp,
     rt.BoundOp, *_WRITES,
@@ -48,36 +50,43 @@ _MOVABLE_RT = frozenset[type]((
 class HoistData(TellingPass):
     """Moves what depends on data alone from `evaluate` to `bind`.
 
-    `rejections`: what may reject, too.
+    `rejections`: what may reject, too. `variables`: variables that are filled before anything else reads them, too.
     """
 
     name = "hoist-data"
     changes_only = ENTRIES
 
     rejections: bool = False
+    variables: bool = False
 
     def changes(self, module: ModuleOp) -> bool:
         bind = bind_of(module)
         before = None if bind is None else _last_of(bind)
         rejections = self.rejections and not must_be_precise(module)
-        set_slots(module, hoist_data(evaluate_of(module, self.name), slots_of(module), rejections=rejections))
+        evaluate, slots = evaluate_of(module, self.name), slots_of(module)
+        set_slots(module, hoist_data(evaluate, slots, rejections=rejections, variables=self.variables))
         bind = bind_of(module)
         return bind is not None and before is not _last_of(bind)
 
 
 def hoist_data(
-    evaluate: func.FuncOp, n_slots: int, written: Iterable[Operation] | None = None, *, rejections: bool = False
+    evaluate: func.FuncOp,
+    n_slots: int,
+    written: Iterable[Operation] | None = None,
+    *,
+    rejections: bool = False,
+    variables: bool = False,
 ) -> int:
     """Splits `evaluate` of a unit; adds the function `bind`. Returns the number of slots then needed.
 
     `written`: ops of data that a pass has just written, whose memory nothing else writes: only these are looked at, and
-    what they need. `rejections`: what may reject moves, too.
+    what they need. `rejections`: what may reject moves, too; `variables`: as of the pass.
     """
     module = evaluate.parent_op()
     assert isinstance(module, ModuleOp)
     block = evaluate.body.block
     moved = None if written is None else _needed_by(written, block)
-    moved = _data_only(block, rejections) if moved is None else moved
+    moved = _data_only(block, rejections, variables) if moved is None else moved
     bind = _last_function(module)
     end = terminator(bind.body.block)
     end.detach()
@@ -106,7 +115,7 @@ def _last_of(function: func.FuncOp) -> Operation | None:
     return terminator(function.body.block).prev_op
 
 
-def _data_only(block: Block, rejections: bool) -> list[Operation]:
+def _data_only(block: Block, rejections: bool, variables: bool) -> list[Operation]:
     """Top-level ops, in order, that depend on data alone and whose effects only such ops see."""
     candidates: dict[Operation, bool] = {}
     inputs: dict[Operation, list[Operation]] = {}
@@ -115,7 +124,7 @@ def _data_only(block: Block, rejections: bool) -> list[Operation]:
     # What functions of solvers need for their gradients is written in place: there are adjoints before reverse mode.
     has_adjoints = any(type(op) in _OF_REVERSE for op in ops_within(block))
     for op in block.ops:
-        makers = _inputs(op, block) if is_reached and _may_move(op, rejections) else None
+        makers = _inputs(op, block) if is_reached and _may_move(op, rejections, variables) else None
         candidates[op] = makers is not None
         # What stands behind a check that fails surely may rely on it, such as on a size that fits.
         is_reached = is_reached and not _surely_fails(op)
@@ -126,7 +135,12 @@ def _data_only(block: Block, rejections: bool) -> list[Operation]:
             if has_adjoints and _hands_on(inner):
                 for root in filter(_is_allocated, map(viewed, inner.operands)):
                     writers.setdefault(root, []).append(op)  # under another name it may be written
-    # A memory block moves only with all its writers, and a variable's never: its value depends on when it is read.
+    for root, ops in writers.items():
+        if not _may_be_written_ahead(root, ops, block):
+            candidates.update(dict.fromkeys(ops, False))
+            if isinstance(root.owner, rt.AllocOp):
+                candidates[root.owner] = False
+    # A memory block moves only with all its writers.
     changed = True
     while changed:
         changed = False
@@ -136,18 +150,28 @@ def _data_only(block: Block, rejections: bool) -> list[Operation]:
                 changed = True
         for root, ops in writers.items():
             owner = root.owner
-            bad = not isinstance(owner, rt.AllocOp) or owner.variable is not None
-            if isinstance(owner, rt.AllocOp) and owner.parent is not block:
-                continue
-            if bad or not all(candidates[o] for o in ops):
-                for op in ops:
-                    if candidates[op]:
-                        candidates[op] = False
-                        changed = True
-                if isinstance(owner, rt.AllocOp) and candidates.get(owner):
-                    candidates[owner] = False
-                    changed = True
+            if isinstance(owner, rt.AllocOp) and owner.parent is block and not all(candidates[o] for o in ops):
+                for op in (owner, *ops):
+                    changed = changed or candidates[op]
+                    candidates[op] = False
     return [op for op in block.ops if candidates[op]]
+
+
+def _may_be_written_ahead(root: SSAValue, writers: list[Operation], block: Block) -> bool:
+    """Whether what ops of a block write to memory may be there before the block begins: a variable's value depends on
+    when it is read.
+    """
+    owner = root.owner
+    if not isinstance(owner, rt.AllocOp):
+        return False
+    if owner.parent is not block or owner.variable is None:
+        return True
+    readers = {top for op in users(owner) if (top := ancestor_in(op, block)) is not None} - set(writers)
+    following = writers[-1].next_op
+    while following is not None:
+        readers.discard(following)
+        following = following.next_op
+    return not readers and all(isinstance(op, _OF_MEMORY) for op in users(owner))
 
 
 def _hands_on(op: Operation) -> bool:
@@ -190,8 +214,8 @@ def _surely_fails(op: Operation) -> bool:
     return isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0
 
 
-def _may_move(op: Operation, rejections: bool) -> bool:
-    if isinstance(op, rt.AllocOp) and op.variable is not None:
+def _may_move(op: Operation, rejections: bool, variables: bool) -> bool:
+    if isinstance(op, rt.AllocOp) and op.variable is not None and not variables:
         return False
     for inner in ops_within(op):
         cls = type(inner)

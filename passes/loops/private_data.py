@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import f64, i32
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.passes.analysis.nesting import ancestor_in
+from ulam.passes.analysis.nesting import ancestor_in, enclosing
 from ulam.passes.loops.effects import viewed
 
 _TYPES = (rt.BufferType(i32), rt.BufferType(f64))
@@ -17,8 +18,9 @@ _TYPES = (rt.BufferType(i32), rt.BufferType(f64))
 class PrivateData:
     """Memory that is taken among some ops, and that nothing but loads, stores and fills of elements access.
 
-    Elements must be made of others, as numbers of what has been so far are; all else is computed where it is read, and
-    would take more memory than what it is made of.
+    Elements must be made of others, as numbers of what has been so far are, or several ops must fill it, one of them a
+    loop, as a number and a row of data (`append_col(1, X[n])`): all else is computed where it is read, and would take
+    more memory than what it is made of.
     """
 
     def __init__(self, ops: Sequence[Operation]) -> None:
@@ -26,7 +28,7 @@ class PrivateData:
         for op in ops:
             if isinstance(op, rt.AllocOp) and op.res.type in _TYPES and op.zero is None:
                 writers: list[Operation] = []
-                if _find_writers(op.res, writers) and any(_carries_on(writer, op) for writer in writers):
+                if _find_writers(op.res, writers) and (_are_parts(writers, op) or _carry_on(writers, op)):
                     self._writers[op] = writers
 
     def __contains__(self, op: object) -> bool:
@@ -81,6 +83,16 @@ def _find_writers(buffer: SSAValue, writers: list[Operation]) -> bool:
         elif not isinstance(op, rt.LoadOp):
             return False
     return True
+
+
+def _are_parts(writers: Sequence[Operation], memory: rt.AllocOp) -> bool:
+    """Whether several ops fill memory, one of them in a loop."""
+    loop = enclosing(memory, scf.ForOp)
+    return len(writers) > 1 and any(enclosing(writer, scf.ForOp) is not loop for writer in writers)
+
+
+def _carry_on(writers: Sequence[Operation], memory: rt.AllocOp) -> bool:
+    return any(_carries_on(writer, memory) for writer in writers)
 
 
 def _carries_on(writer: Operation, memory: rt.AllocOp) -> bool:

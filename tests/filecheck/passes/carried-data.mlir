@@ -177,3 +177,50 @@ func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entr
   }
   func.return %nothing : f64
 }
+
+// -----
+
+// Memory that several ops fill with data, one of them in a loop, is a part of a table, too; what one loop fills is not.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[TABLE:%.*]] = rt.alloc {{.*}} : !rt.buf<f64>
+// CHECK:      scf.for
+// CHECK:        rt.view [[TABLE]]
+// CHECK:      scf.for %i
+// CHECK:        [[PART:%.*]] = rt.view [[TABLE]]
+// CHECK:        rt.alloc %m
+// CHECK:        rt.load [[PART]]
+func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %first = arith.constant 1.0 : f64
+  %nothing = arith.constant 0.0 : f64
+  %n = rt.bound 0 : i64
+  %m = rt.bound 1 : i64
+  %x = rt.bound 2 : !rt.buf<f64>
+  %width = arith.addi %m, %one : i64
+  scf.for %i = %zero to %n step %one : i64 {
+    %row = rt.alloc %width : !rt.buf<f64>
+    rt.store %first, %row[%zero] initial : f64
+    %rest = rt.view %row[%one] : !rt.buf<f64>
+    %copy = rt.alloc %m : !rt.buf<f64>
+    scf.for %j = %zero to %m step %one : i64 {
+      %at = arith.muli %j, %n : i64
+      %place = arith.addi %at, %i : i64
+      %e = rt.load %x[%place] : f64
+      rt.store %e, %rest[%j] initial : f64
+    }
+    scf.for %j = %zero to %m step %one : i64 {
+      %e = rt.load %x[%j] : f64
+      rt.store %e, %copy[%j] initial : f64
+    }
+    scf.for %k = %zero to %m step %one : i64 {
+      %e = rt.load %row[%k] : f64
+      %c = rt.load %copy[%k] : f64
+      %t = rt.load %theta[%k] : f64
+      %p = arith.mulf %e, %t : f64
+      %q = arith.mulf %p, %c : f64
+      ad.target_add %q
+    }
+  }
+  func.return %nothing : f64
+}
