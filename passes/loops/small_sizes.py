@@ -38,6 +38,7 @@ from ulam.passes.running import TellingPass
 from ulam.passes.settled import EVALUATE
 
 SIZES = (2, 3)
+_OF_PLACES = (*INTEGER_OPS, arith.ExtSIOp, arith.ConstantOp)
 _MOST_OPS = 200
 """In the straight code of all versions together."""
 
@@ -57,10 +58,10 @@ class SmallSizes(TellingPass):
 
 
 def _outermost_loops(block: Block) -> Iterator[scf.ForOp]:
-    """The loops of a block and of its branches that stand in no other loop, and may run often."""
+    """The loops over rows of a block and of its branches that stand in no other loop, and may run often."""
     for op in block.ops:
         if type(op) is scf.ForOp:
-            if not rt.LoopAttr.is_cold(op):
+            if rt.LoopAttr.kind_of(op)[0] not in ("cold", "groups"):
                 yield op
         elif type(op) is scf.IfOp:
             for region in op.regions:
@@ -148,8 +149,8 @@ def _number(value: SSAValue, size: SSAValue, is_: int) -> int | None:
 
 
 def _weight(nest: scf.ForOp) -> int:
-    """What the inner loops of a nest have to do, in ops."""
-    return sum(1 for loop in _inner_loops(nest) for _ in loop.body.block.ops)
+    """What the inner loops of a nest have to do, in ops; places are often computed ahead of them in the end."""
+    return sum(1 for loop in _inner_loops(nest) for op in loop.body.block.ops if not isinstance(op, _OF_PLACES))
 
 
 def _straight_size(loop: scf.ForOp, iterations: int) -> int:

@@ -34,15 +34,15 @@ func.func @evaluate(%p: !rt.buf<f64>, %flags: i32) -> f64 attributes {rt.entry =
     %f = rt.math exp(%s) : (f64) -> f64
     ad.target_add %f
   }
-  // Rows behind each other, and a coefficient of the row.
+  // A coefficient of the row, and rows of which one begins within another.
   // CHECK:      scf.for
   // CHECK-NEXT: scf.for
   scf.for %i = %i0 to %n step %i1 : i64 {
     %s = scf.for %k = %i0 to %columns step %i1 iter_args(%t = %z) -> (f64) : i64 {
-      %start = arith.muli %i, %columns : i64
-      %at = arith.addi %start, %k : i64
+      %start = arith.muli %k, %n : i64
+      %at = arith.addi %start, %i : i64
       %entry = rt.load %x[%at] : f64
-      %c = rt.load %b[%k] : f64
+      %c = rt.load %b[%i] : f64
       %d = arith.mulf %entry, %c : f64
       %e = arith.addf %t, %d fastmath<reassoc> : f64
       scf.yield %e : f64
@@ -53,10 +53,10 @@ func.func @evaluate(%p: !rt.buf<f64>, %flags: i32) -> f64 attributes {rt.entry =
   // CHECK-NEXT: scf.for
   scf.for %i = %i0 to %n step %i1 : i64 {
     %s = scf.for %k = %i0 to %columns step %i1 iter_args(%t = %z) -> (f64) : i64 {
-      %start = arith.muli %k, %n : i64
-      %at = arith.addi %start, %i : i64
+      %square = arith.muli %i, %i : i64
+      %at = arith.addi %square, %k : i64
       %entry = rt.load %x[%at] : f64
-      %c = rt.load %b[%i] : f64
+      %c = rt.load %b[%k] : f64
       %d = arith.mulf %entry, %c : f64
       %e = arith.addf %t, %d fastmath<reassoc> : f64
       scf.yield %e : f64
