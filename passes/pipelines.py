@@ -116,6 +116,7 @@ PASSES: dict[str, str] = {
     "loop-hints": "ulam.passes.loops.loop_hints:LoopHints",
     "share-parts": "ulam.passes.loops.share_parts:ShareParts",
     "split-functions": "ulam.passes.loops.split_functions:SplitFunctions",
+    "counted-loops": "ulam.passes.optimize.counted_loops:CountedLoops",
     "constant-propagation": "ulam.passes.optimize.constant_propagation:ConstantPropagation",
     "copy-propagation": "ulam.passes.optimize.copy_propagation:CopyPropagation",
     "expression-propagation": "ulam.passes.optimize.expression_propagation:ExpressionPropagation",
@@ -136,6 +137,7 @@ OWN_PASSES = ExtensionPoint("ulam.passes", "pass")
 _LOOPS = ("stan.for", "stan.foreach", "stan.while")
 # Passes that do nothing unless the program has one of these ops: importing them would take longer than a small program.
 WORKS_ON: dict[str, tuple[str, ...]] = {
+    "counted-loops": ("stan.while",),
     "function-inlining": ("stan.func",),
     "sums-of-elements": _LOOPS,
     "loop-vectorization": _LOOPS,
@@ -160,6 +162,7 @@ _FIXPOINT = (
 # what it duplicated, and the temporaries of both end as copies and dead assignments.
 _EVERYTHING = (
     "function-inlining",
+    "counted-loops",
     _FIXPOINT,
     "sums-of-elements",
     "loop-vectorization",
