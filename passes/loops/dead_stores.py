@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.passes.loops.effects import may_overlap, root
 from ulam.passes.loops.unit_modules import evaluate_of
-from ulam.passes.rewriting import discard
+from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import EVALUATE
 
@@ -77,6 +77,22 @@ def _forget_store(store: rt.StoreOp) -> bool:
             return False
         following = following.next_op
     return False
+
+
+def forward_elements(body: Block) -> None:
+    """Lets what an iteration has stored be used where it loads it, and takes away what it then writes over unread."""
+    for store in [op for op in body.ops if isinstance(op, rt.StoreOp)]:
+        memory, following = root(store.buffer), store.next_op
+        while following is not None and isinstance(memory, SSAValue):
+            op, following = following, following.next_op
+            is_same = isinstance(op, rt.LoadOp | rt.StoreOp) and (op.buffer, op.index) == (store.buffer, store.index)
+            if is_same and isinstance(op, rt.LoadOp):
+                replace_uses(op.res, store.value)
+                discard(op)
+            elif _touches(op, memory):
+                if is_same:
+                    discard(store)
+                break
 
 
 def _touches(op: Operation, memory: SSAValue) -> bool:

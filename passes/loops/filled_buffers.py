@@ -9,7 +9,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer, is_same_integer
+from ulam.dialects.scalar_ops import constant_integer, is_same_integer, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import ancestor_in
 from ulam.passes.loops.effects import PURE, UNKNOWN, Root, kernel_buffers, root, viewed, written_roots_within
@@ -33,7 +33,7 @@ def covers(filler: scf.ForOp, row: scf.ForOp) -> bool:
     if constant_integer(filler.step) != 1 or constant_integer(row.step) != 1:
         return False
     begins = is_same_integer(filler.lb, row.lb) or _is_at_least(row.lb, constant_integer(filler.lb))
-    return begins and _is_at_most(row.ub, filler.ub)
+    return begins and _is_at_most(row.ub, filler.ub, from_zero=_is_at_least(filler.lb, 0))
 
 
 def _is_at_least(value: SSAValue, least: int | None) -> bool:
@@ -53,9 +53,15 @@ def _is_at_least(value: SSAValue, least: int | None) -> bool:
     )
 
 
-def _is_at_most(value: SSAValue, most: SSAValue) -> bool:
+def _is_at_most(value: SSAValue, most: SSAValue, *, from_zero: bool) -> bool:
+    """Whether a loop up to one number ends where one up to another does, or before; `from_zero`: they begin at 0, or
+    behind, so that numbers below are all the same.
+    """
     op = value.owner
-    return is_same_integer(value, most) or (isinstance(op, arith.MinSIOp) and most in op.operands)
+    ends = [value, *(op.operands if isinstance(op, arith.MinSIOp) else ())]
+    if from_zero:
+        ends, most = list(map(not_clamped, ends)), not_clamped(most)
+    return any(is_same_integer(end, most) for end in ends)
 
 
 def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:

@@ -6,6 +6,8 @@
 
     p = copy of q; for k: p[k] = f(p[k], k)       →     for k: p[k] = f(q[k], k)
 
+    for k: q[k] = f(p[k], k); p = copy of q       →     for k: p[k] = f(p[k], k)
+
 A container that a program declares ahead of its loops is then what one in the loop is: small rows become scalars, rows
 become lanes, and the reverse keeps no copy for each iteration. Only memory that one loop touches, and that is filled as
 a whole at first: by a loop over all its elements, a fill, a copy, or at each index of a few. A copy is left out if
@@ -158,6 +160,8 @@ def _in_order(ops: Sequence[rt.StoreOp], body: Block) -> list[rt.StoreOp]:
 def _leave_out(copy: Operation) -> bool:
     """Whether a copy was not needed, and is there no more."""
     assert isinstance(copy, rt.CopyOp)
+    if _fill_destination(copy):
+        return True
     alloc = copy.destination.owner
     is_whole = isinstance(alloc, rt.AllocOp) and alloc.parent is copy.parent and copy.count is alloc.count
     if not is_whole or copy.source.type != rt.BufferType(f64):
@@ -218,6 +222,51 @@ def _update_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation])
     discard(copy)
     remark_on(OverwrittenMemory.name, loop, "what is copied is read where the copy is overwritten", done=True)
     return True
+
+
+def _fill_destination(copy: rt.CopyOp) -> bool:
+    """Stores what a loop computes where it is copied to, if it touches nothing there but the elements that it sets."""
+    alloc, block, memory = copy.source.owner, copy.parent, root(copy.destination)
+    if not isinstance(alloc, rt.AllocOp) or alloc.parent is not block or not isinstance(memory, SSAValue):
+        return False
+    stores = [op for op in _touching(alloc.res) or () if op is not copy]
+    loop = _loop_over(stores[0], alloc.res, copy.count) if len(stores) == 1 else None
+    if loop is None or loop.parent is not block or not _is_there(copy.destination, loop):
+        return False
+    store, body = stores[0], loop.body.block
+    for op in ops_within(loop):
+        if not any(_is_of(operand, memory) for operand in op.operands):
+            continue
+        is_own = isinstance(op, rt.LoadOp | rt.StoreOp) and op.buffer is copy.destination and op.index is body.args[0]
+        if not is_own or op.parent is not body or not op.is_before_in_block(store):
+            return False
+    between = loop.next_op
+    while between is not None and between is not copy:
+        for op in (between, *ops_within(between)):
+            if any(_is_of(operand, memory) for operand in op.operands) and not isinstance(op, rt.ViewOp):
+                return False
+        between = between.next_op
+    if between is None:
+        return False
+    assert isinstance(store, rt.StoreOp)
+    stored = rt.StoreOp(store.value, copy.destination, store.index, location=store.location)
+    body.insert_op_before(stored, store)
+    for op in (store, copy, alloc):
+        discard(op)
+    remark_on(OverwrittenMemory.name, loop, "what would be copied is stored in its place", done=True)
+    return True
+
+
+def _is_there(buffer: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether memory is known ahead of a loop."""
+    owner = buffer.owner
+    if isinstance(owner, Operation) and owner.parent is loop.parent:
+        return owner.is_before_in_block(loop)
+    return not is_inside(buffer, loop)
+
+
+def _is_of(value: SSAValue, memory: SSAValue) -> bool:
+    return isinstance(value.type, rt.BufferType) and may_overlap(root(value), memory)
 
 
 def _stays(copy: rt.CopyOp, loop: scf.ForOp) -> bool:

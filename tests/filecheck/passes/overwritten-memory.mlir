@@ -81,3 +81,75 @@ builtin.module {
 // CHECK:         rt.alloc variable %m
 // CHECK-NEXT:    rt.fill
 // CHECK-NEXT:    scf.for %i
+
+// -----
+
+// What a loop computes to be copied is stored where it is copied to: a part of a variable that is made of itself.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[PART:%.*]] = rt.view %p[%m]
+// CHECK:      scf.for [[K:%.*]] =
+// CHECK-NEXT:   [[E:%.*]] = rt.load [[PART]]{{\[}}[[K]]{{\]}}
+// CHECK-NEXT:   [[S:%.*]] = arith.addf [[E]], %a
+// CHECK-NEXT:   rt.store [[S]], [[PART]]{{\[}}[[K]]{{\]}} : f64
+// CHECK-NOT:  rt.copy
+builtin.module {
+  func.func @evaluate(%n: i64, %m: i64, %a: f64) {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %all = arith.addi %n, %m : i64
+    %p = rt.alloc variable %all : !rt.buf<f64>
+    rt.fill %p, %a, %all initial : f64
+    %part = rt.view %p[%m] : !rt.buf<f64>
+    %made = rt.alloc %n : !rt.buf<f64>
+    scf.for %k = %0 to %n step %1 : i64 {
+      %e = rt.load %part[%k] : f64
+      %s = arith.addf %e, %a : f64
+      rt.store %s, %made[%k] initial : f64
+    }
+    rt.copy %made to %part, %n : !rt.buf<f64>
+    %last = rt.load %p[%m] : f64
+    ad.target_add %last
+    func.return
+  }
+}
+
+// -----
+
+// Not where the loop reads another element, where something reads in between what is there, or reads what is copied.
+// CHECK-LABEL: @evaluate
+// CHECK-COUNT-3: rt.copy
+builtin.module {
+  func.func @evaluate(%n: i64, %m: i64, %a: f64) {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %all = arith.addi %n, %m : i64
+    %p = rt.alloc variable %all : !rt.buf<f64>
+    rt.fill %p, %a, %all initial : f64
+    %part = rt.view %p[%m] : !rt.buf<f64>
+    %made = rt.alloc %n : !rt.buf<f64>
+    scf.for %k = %0 to %n step %1 : i64 {
+      %e = rt.load %p[%k] : f64
+      rt.store %e, %made[%k] initial : f64
+    }
+    rt.copy %made to %part, %n : !rt.buf<f64>
+    %other = rt.alloc %n : !rt.buf<f64>
+    scf.for %k = %0 to %n step %1 : i64 {
+      %e = rt.load %part[%k] : f64
+      %s = arith.addf %e, %a : f64
+      rt.store %s, %other[%k] initial : f64
+    }
+    %before = rt.load %p[%m] : f64
+    ad.target_add %before
+    rt.copy %other to %part, %n : !rt.buf<f64>
+    %third = rt.alloc %n : !rt.buf<f64>
+    scf.for %k = %0 to %n step %1 : i64 {
+      rt.store %a, %third[%k] initial : f64
+    }
+    rt.copy %third to %part, %n : !rt.buf<f64>
+    %again = rt.load %third[%0] : f64
+    ad.target_add %again
+    %last = rt.load %p[%m] : f64
+    ad.target_add %last
+    func.return
+  }
+}
