@@ -9,8 +9,9 @@
 A statement of a vector, made of a loop (`loop-vectorization`), looks at arguments that the loop would not look at
 without an iteration: hence the branch. Outside of it the loop can become one with that which fills the vector.
 
-What the loop reads is computed ahead of the branch, of arguments that are harmless where it is not taken: nothing of
-what is computed then reaches a derivative. Levels 3 and 4.
+Loops over something else, as over elements that are checked, stay in it. What a loop reads is computed ahead of the
+branch, of arguments that are harmless where it is not taken: nothing of what is computed then reaches a derivative.
+Levels 3 and 4.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ class LoopsFromGuards(TellingPass):
 def _take_out(branch: scf.IfOp) -> bool:
     """Takes the loops of a branch out of it; whether there was one."""
     ops = list(branch.true_region.block.ops)[:-1]
-    loops = [op for op in ops if isinstance(op, scf.ForOp)]
+    loops = [op for op in ops if isinstance(op, scf.ForOp) and _only_runs_if(branch.cond, op)]
     if not loops or branch.results or (branch.false_region.blocks and len(list(branch.false_region.block.ops)) > 1):
         return False
-    kept = [op for op in ops if not isinstance(op, scf.ForOp)]
-    if not all(isinstance(op, rt.CheckOp | ad.TargetAddOp) or is_speculatable(op) for op in kept):
+    kept = [op for op in ops if op not in loops]
+    if not all(isinstance(op, rt.CheckOp | ad.TargetAddOp | scf.ForOp) or is_speculatable(op) for op in kept):
         return False
-    if not all(_only_runs_if(branch.cond, loop) and _only_adds(loop) for loop in loops):
+    if not all(_only_adds(op) for op in ops if isinstance(op, scf.ForOp)):
         return False
     needed: dict[Operation, None] = {}
     if not all(_collect(value, branch, needed) for loop in loops for value in _read_by(loop)):

@@ -86,3 +86,38 @@ func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.ent
   }
   func.return %zero : f64
 }
+
+// -----
+
+// A loop over something else, as over elements that are checked, stays in the branch.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.if
+// CHECK-NEXT:   scf.for %k
+// CHECK:          rt.check
+// CHECK:      }
+// CHECK:      scf.for %n
+// CHECK:        ad.target_add
+func.func @evaluate(%theta : !rt.buf<f64>, %elements : i64) -> f64 attributes {rt.entry = #rt.entry} {
+  %size = rt.bound 0 : i32
+  %rows = arith.extsi %size : i32 to i64
+  %x = rt.bound 1 : !rt.buf<f64>
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f64
+  %runs = arith.cmpi sge, %size, %one : i32
+  scf.if %runs {
+    scf.for %k = %i0 to %elements step %i1 : i64 {
+      %s = rt.load %theta[%k] : f64
+      %positive = arith.cmpf ogt, %s, %zero : f64
+      rt.check %positive site 0 status 1 with %s : f64
+    }
+    scf.for %n = %i0 to %rows step %i1 : i64 {
+      %v = rt.load %x[%n] : f64
+      %t = rt.load %theta[%n] : f64
+      %z = arith.mulf %v, %t : f64
+      ad.target_add %z
+    }
+  }
+  func.return %zero : f64
+}
