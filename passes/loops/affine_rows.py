@@ -10,6 +10,7 @@ branch of data gives a value, its terms are those of both arms, with data that a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
@@ -206,6 +207,10 @@ class Nest:
             index = others[0]
 
     # ------------------------------------------------------------ linear forms
+
+    def leave_out(self, values: Iterable[SSAValue]) -> None:
+        """Takes values for 0."""
+        self._terms.update((value, []) for value in values)
 
     def terms(self, value: SSAValue) -> Terms | None:
         """A real of a row as a sum of terms; None if it is not linear, or too long."""

@@ -5,7 +5,8 @@
 
 `to_vector(Y) ~ normal(to_vector(mu), s)` and `mu[first[j] : last[j]] = ...; y ~ normal(mu, s)` are such. When data are
 bound, the iterations of the nest that fill each element last are listed; if there is one for each, and a layout of the
-rows is taken, both loops run over rows; else the nest and the loop do, as they were (`coalesce-loops`).
+rows is taken, both loops run over rows; else the nest and the loop do, as they were (`coalesce-loops`). A nest may
+change what is there already (`mu[first[j] : last[j]] += a[j]`), if it does so once for each element.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import DIVISIONS, PURE, offsets, viewed
-from ulam.passes.loops.filled_buffers import fills_before, loops_around, only_loaded_and_written, users
+from ulam.passes.loops.effects import DIVISIONS, PURE, offsets, root, viewed
+from ulam.passes.loops.filled_buffers import are_changed, is_behind, loops_around, only_loaded_and_written, users
 from ulam.passes.loops.index_forms import IndexForms
 from ulam.passes.loops.linear_evaluation import ops_between
 from ulam.passes.loops.linear_rows import new_loop
@@ -48,7 +49,7 @@ class FlatFill:
 
     memory: rt.AllocOp
     before: list[Operation]
-    """What sets all of it ahead of the nest."""
+    """What fills it ahead of the nest."""
     nest: scf.ForOp
     reader: scf.ForOp
 
@@ -97,13 +98,29 @@ def _fill_of(memory: rt.AllocOp, reader: scf.ForOp, slices: DataSlices) -> FlatF
     *before, nest, _ = ordered
     if type(nest) is not scf.ForOp or not any(type(op) is scf.ForOp for op in ops_of(nest.body.block)):
         return None
-    if nest.results or not all(type(op) is rt.FillOp for op in before) or not _reads_own(reader, memory):
+    if not all(type(op) in (rt.FillOp, scf.ForOp) for op in before) or not _reads_own(reader, memory):
         return None
-    if not all(type(op) in PURE or type(op) in DIVISIONS or isinstance(op, _IN_NESTS) for op in ops_within(nest)):
+    loops = [nest, *(op for op in before if isinstance(op, scf.ForOp))]
+    if not all(_only_fills(loop, memory, reader) for loop in loops):
         return None
-    if sum(1 for loop in (nest, reader) for _ in ops_within(loop)) > MOST_OPS or not fills_before(nest, reader):
+    if sum(1 for loop in (*loops, reader) for _ in ops_within(loop)) > MOST_OPS:
         return None
     return FlatFill(memory, before, nest, reader)
+
+
+def _only_fills(loop: scf.ForOp, memory: rt.AllocOp, reader: scf.ForOp) -> bool:
+    """Whether a loop does nothing but to compute what it stores in memory, and would do the same right ahead of another
+    one, with all that stores there before and behind.
+    """
+    read = {root(op.buffer) for op in ops_within(loop) if isinstance(op, rt.LoadOp)} - {memory.res}
+    if loop.results or not is_behind(reader, loop) or are_changed(read, loop, reader):
+        return False
+    for op in ops_within(loop):
+        if type(op) not in PURE and type(op) not in DIVISIONS and not isinstance(op, _IN_NESTS):
+            return False
+        if isinstance(op, rt.StoreOp) and viewed(op.buffer) is not memory.res and not is_inside(op.buffer, loop):
+            return False
+    return True
 
 
 def _reads_own(reader: scf.ForOp, memory: rt.AllocOp) -> bool:
@@ -124,6 +141,8 @@ class _Writer:
     """What stores an element, in the copy."""
     path: list[scf.ForOp]
     """The loops around it."""
+    loads: list[rt.LoadOp]
+    """What is read of the element that it sets."""
     module: ModuleOp
     slices: DataSlices
     numbers: dict[scf.ForOp, SSAValue] = field(default_factory=dict[scf.ForOp, SSAValue])
@@ -136,27 +155,34 @@ class _Writer:
     @staticmethod
     def of(fill: FlatFill, flat: scf.ForOp, module: ModuleOp, slices: DataSlices) -> _Writer | None:
         """None if rows could not compute by themselves what the nest stores, or gain nothing."""
-        memory = fill.memory.res
-        stores = [op for op in ops_within(flat) if isinstance(op, rt.StoreOp) and viewed(op.buffer) is memory]
+        used = [op for op in users(fill.memory) if flat.is_ancestor(op)]
+        stores = [op for op in used if isinstance(op, rt.StoreOp)]
         path = loops_around(stores[0], flat.parent) if len(stores) == 1 else []
-        if len(path) < 2 or len(stores) != len([op for op in users(fill.memory) if flat.is_ancestor(op)]):
+        if len(path) < 2:
             return None
         (store,) = stores
+        loads = [op for op in used if isinstance(op, rt.LoadOp) and _is_of_element(op, store)]
+        if len(stores) + len(loads) != len(used):
+            return None
+        if not loads and not all(type(op) is rt.FillOp for op in fill.before):
+            return None
         if not all(constant_integer(loop.step) == 1 and slices.has_data_control(loop) for loop in path):
             return None
         if constant_integer(path[0].lb) != 0:
             return None
         if not all(map(slices.is_data, (store.index, *offsets(store.buffer)))):
             return None
-        variables = variables_of(path)
+        variables = variables_of(path) | {load.res for load in loads}
         if not Repeatable(flat, variables, path[-1]).has(store.value):
             return None
         if not any(is_costly_function(op) for op in ops_within(fill.reader)):
             rows = tuple(loop.body.block.args[0] for loop in path)
             functions = {op.function.data for op in ops_within(fill.reader) if isinstance(op, rt.MathOp)}
-            if "square" not in functions or Nest(flat, rows, slices).terms(store.value) is None:
+            nest = Nest(flat, rows, slices)
+            nest.leave_out([load.res for load in loads])
+            if "square" not in functions or nest.terms(store.value) is None:
                 return None
-        return _Writer(fill, flat, store, path, module, slices)
+        return _Writer(fill, flat, store, path, loads, module, slices)
 
     def write(self) -> list[Operation]:
         """Puts a branch in the place of nest and loop; what is to be done when data are bound, which stands ahead."""
@@ -182,7 +208,7 @@ class _Writer:
         """Finds which iterations fill each element last; whether there is one for each, and then the number of rows."""
         zero, one = write.whole(0), write.whole(1)
         count = self.fill.reader.ub
-        found = write.put(rt.AllocOp(one, rt.BufferType(i64), zero=True))
+        found = write.put(rt.AllocOp(write.whole(2), rt.BufferType(i64), zero=True))
         place = OpWriter(self.store)
         for offset in offsets(self.store.buffer):
             self.index = place.put(integer(arith.AddiOp, self.index, offset))
@@ -200,6 +226,8 @@ class _Writer:
             more = inside.put(arith.ExtUIOp(is_new, i64))
             many = inside.put(integer(arith.AddiOp, inside.put(rt.LoadOp(found, zero)), more))
             inside.put_op(rt.StoreOp(many, found, zero))
+            all_ = inside.put(integer(arith.AddiOp, inside.put(rt.LoadOp(found, one)), one))
+            inside.put_op(rt.StoreOp(all_, found, one))
             for loop, numbers in self.numbers.items():
                 number = values[loop.body.block.args[0]]
                 if numbers is first:
@@ -211,6 +239,8 @@ class _Writer:
         many = write.put(rt.LoadOp(found, zero))
         conditions = [write.compare_integers("eq", many, count), write.compare_integers("sgt", many, zero)]
         conditions += [write.compare_integers("sle", many, write.whole(_MOST_ROWS))]
+        if self.loads:
+            conditions += [write.compare_integers("eq", many, write.put(rt.LoadOp(found, one)))]
         is_there = write.both(conditions)
         return is_there, write.put(arith.SelectOp.create(operands=(is_there, many, zero), result_types=(i64,)))
 
@@ -243,6 +273,15 @@ class _Writer:
             known[innermost] = inside.put(integer(arith.SubiOp, row, first))
         return known
 
+    def _fill_ahead(self, memory: SSAValue, count: SSAValue, write: OpWriter) -> None:
+        """Fills memory of the rows as it is filled ahead of the nest."""
+        old, end = self.fill.memory, not_clamped(self.fill.reader.ub)
+        for op in self.fill.before:
+            copy = cloned(op, {old.res: memory})
+            if isinstance(copy, scf.ForOp) and not_clamped(copy.ub) is end:
+                copy.operands = [copy.lb, count, *copy.operands[2:]]
+            write.before(copy)
+
     def _write_branch(self, condition: SSAValue, count: SSAValue) -> None:
         fill, reader = self.fill, self.fill.reader
         end, otherwise = scf.YieldOp.create(), Block()
@@ -255,9 +294,14 @@ class _Writer:
         OpWriter(reader).before(branch)
         write = OpWriter(end)
         memory = write.put(rt.AllocOp(count, fill.memory.res.type, location=fill.memory.location))
+        if self.loads:
+            self._fill_ahead(memory, count, write)
         row, inside = new_loop(write, write.whole(0), count)
-        value = computed(self.store.value, self._numbers_of(row, inside), self.flat, inside)
-        inside.before(rt.StoreOp(value, memory, row, initial=True, location=self.store.location))
+        known = self._numbers_of(row, inside)
+        for load in self.loads:
+            known[load.res] = inside.put(rt.LoadOp(memory, row, location=load.location))
+        value = computed(self.store.value, known, self.flat, inside)
+        inside.before(rt.StoreOp(value, memory, row, initial=not self.loads, location=self.store.location))
         rows = cloned(reader, {fill.memory.res: memory, reader.ub: count})
         write.before(rows)
         end.operands = list(rows.results)
@@ -267,6 +311,12 @@ class _Writer:
             op.detach()
             otherwise.add_op(op)
         otherwise.add_op(scf.YieldOp.create(operands=list(reader.results)))
+
+
+def _is_of_element(load: rt.LoadOp, store: rt.StoreOp) -> bool:
+    """Whether an op reads the element that another one sets then."""
+    is_same = load.buffer is store.buffer and load.index is store.index
+    return is_same and load.parent is store.parent and load.is_before_in_block(store)
 
 
 def _wide(value: SSAValue) -> Operation:
