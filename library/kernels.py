@@ -244,6 +244,7 @@ DESIGN_SIZES = 12
 _DESIGNS: dict[str, Kernel] = {
     "design_key": Kernel("in:i64[n] kept:i64[n] n:i64 value:i64"),
     "design_count": Kernel("in:i64[2] kept:i64[2]"),
+    "design_groups": Kernel("in:i64[n] kept:i64[n] n:i64"),
     "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 value:i64 in:i64[2]"),
     "design_row": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:i64 value:i64"),
     "design_turn": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}]"),

@@ -56,8 +56,8 @@ class Binding:
         known = self._known(copier)
         places, entries = self._places(copier, known)
         self._find_taken(copier, places)
-        own = write.whole(len(columns.own))
-        width = write.put(integer(arith.AddiOp, places.count, write.whole(len(columns.own) + 1)))
+        own = self._own_columns(known)
+        width = write.put(integer(arith.AddiOp, places.count, write.put(integer(arith.AddiOp, own, write.whole(1)))))
         state = write.put(rt.AllocOp(write.whole(DESIGN_STATE), _INTEGERS))
         padded = write.whole(int(not columns.are_few))
         begin = (state, own, places.count, entries, padded, known)
@@ -67,7 +67,7 @@ class Binding:
         n, turn = new_loop(write, write.whole(0), turns)
         again = write_arm(turn, turn.compare_integers("slt", n, turn.put(rt.LoadOp(state, turn.whole(0)))))
         inside, env = self._inside(copier, again)
-        self._write_row(copier, env, inside, _Row(state, row, width, places))
+        self._write_row(copier, env, inside, _Row(state, row, width, own, places))
         again.before(rt.KernelOp("design_turn", (state, state)))
         sizes = write.put(rt.AllocOp(write.whole(DESIGN_SIZES), _INTEGERS))
         write.before(rt.KernelOp("design_sizes", (state, sizes)))
@@ -84,7 +84,7 @@ class Binding:
         write.before(rt.KernelOp("design_tables", (state, shared, shared_size, own_rows, own_size)))
         is_used, is_by_kernel = (write.compare_integers("ne", flag, write.whole(0)) for flag in (used, by_kernel))
         tables = (shared, shared_size, own_rows, own_size)
-        return Reduced(is_used, is_by_kernel, figures[0], groups, low, room, *tables, places)
+        return Reduced(is_used, is_by_kernel, figures[0], groups, low, room, *tables, places, own)
 
     def sums(self) -> list[SSAValue]:
         """What the data that rows add up are in all."""
@@ -101,22 +101,36 @@ class Binding:
         return [write.put(rt.LoadOp(found, write.whole(n))) for n in range(len(data))]
 
     def _known(self, copier: Copier) -> SSAValue:
-        """How many rows there are, and the range of each key whose coefficients are shared ones."""
+        """How many rows there are; of several keys the range of each, and which is that of groups."""
         write, keys = self.write_to, self.square.columns.chosen
-        known = write.put(rt.AllocOp(write.whole(2 + 2 * len(keys)), _INTEGERS, zero=True))
+        size = write.whole(3 + 3 * len(keys))
+        known = write.put(rt.AllocOp(size, _INTEGERS, zero=True))
+        for n, key in enumerate(keys):
+            write.before(rt.StoreOp(write.whole(len(key.leaves)), known, write.whole(5 + 3 * n)))
         inside, env = self._inside(copier, write)
         for n, key in enumerate(keys):
             number = key.value(copier, env, inside)
-            arm, which = _where_it_is(key, number, inside), inside.whole(4 + 2 * n)
-            arm.before(rt.KernelOp("design_key", (known, known, which, number)))
+            last = inside.whole(6 + 3 * n)
+            _where_it_is(key, number, inside).before(rt.KernelOp("design_key", (known, known, last, number)))
         inside.before(rt.KernelOp("design_count", (known, known)))
+        if keys:
+            write.before(rt.KernelOp("design_groups", (known, known, size)))
         return known
+
+    def _own_columns(self, known: SSAValue) -> SSAValue:
+        """How many coefficients each group has."""
+        write, columns = self.write_to, self.square.columns
+        if not columns.chosen:
+            return write.whole(len(columns.own))
+        which = write.put(rt.LoadOp(known, write.whole(2)))
+        place = write.put(integer(arith.MuliOp, which, write.whole(3)))
+        return write.put(rt.LoadOp(known, write.put(integer(arith.AddiOp, place, write.whole(5)))))
 
     def _places(self, copier: Copier, known: SSAValue) -> tuple[Places, SSAValue]:
         """Where shared coefficients are; how many entries a row has."""
         write, columns = self.write_to, self.square.columns
         count = write.whole(len(columns.shared))
-        places = Places(count, {}, [], {}, [], {})
+        places = Places(count, {}, [], {}, [], [], {})
         for loops, leaves in columns.looped.items():
             places.of_loops_from[loops] = count
             places.trips[loops] = [trips(loop, copier, write) for loop in loops]
@@ -127,7 +141,9 @@ class Binding:
         few = len(columns.own) + sum(len(key.leaves) for key in columns.chosen) + 1
         entries = write.put(integer(arith.AddiOp, count, write.whole(few)))
         for n, key in enumerate(columns.chosen):
-            low, span = (write.put(rt.LoadOp(known, write.whole(2 + 2 * n + k))) for k in range(2))
+            low, span = (write.put(rt.LoadOp(known, write.whole(3 + 3 * n + k))) for k in range(2))
+            which = write.put(rt.LoadOp(known, write.whole(2)))
+            places.of_groups.append(write.compare_integers("eq", which, write.whole(n)))
             places.of_keys_from.append(count)
             places.ranges.append((low, span))
             size = write.put(integer(arith.MuliOp, span, write.whole(len(key.leaves))))
@@ -167,7 +183,6 @@ class Binding:
 
     def _write_row(self, copier: Copier, env: Environment, write: OpWriter, row: _Row) -> None:
         columns = self.square.columns
-        own = len(columns.own)
         y = write.put(integer(arith.SubiOp, row.width, write.whole(1)))
         sums: dict[int, SSAValue] = {}
         by_loops: dict[Loops, list[LinearTerm]] = {}
@@ -176,7 +191,7 @@ class Binding:
             if term.loops:
                 by_loops.setdefault(term.loops, []).append(term)
                 continue
-            column = own + columns.shared[term.leaf] if term.leaf and term.key is None else -1
+            column = len(columns.own) + columns.shared[term.leaf] if term.leaf and term.key is None else -1
             if term.key is not None:
                 leaf = KeyedLeaf.of(term)
                 if (other := columns.key_of(leaf)) is not None:
@@ -196,22 +211,43 @@ class Binding:
             _add(sums, -1, _nothing(write.real(arith.DivfOp, log, size), write), write, negative=False)
         for column, value in sums.items():
             index = y if column < 0 else write.whole(column)
+            if column >= 0 and columns.chosen:
+                index = write.put(integer(arith.AddiOp, row.own, index))
             write.before(rt.StoreOp(value, row.buffer, index))
         for loops, terms in by_loops.items():
             self._write_loops(copier, env, write, row, loops, terms)
-        for (chooser, leaf), terms in chosen.items():
-            chosen_by = columns.chosen[chooser]
-            number, leaves = chosen_by.value(copier, env, write), chosen_by.leaves
-            inside, (low, _) = _where_it_is(chosen_by, number, write), row.places.ranges[chooser]
-            at = inside.put(integer(arith.SubiOp, number, low))
-            first = row.places.of_key(chooser, at, len(leaves), inside)
-            index = inside.put(integer(arith.AddiOp, first, inside.whole(own + leaves[leaf])))
+        key = self._write_chosen(copier, env, write, row, chosen)
+        if columns.key is not None:
+            key = columns.key.value(copier, env, write)
+        write.before(rt.KernelOp("design_row", (row.state, row.state, row.buffer, row.width, key)))
+
+    def _write_chosen(
+        self,
+        copier: Copier,
+        env: Environment,
+        write: OpWriter,
+        row: _Row,
+        chosen: dict[tuple[int, KeyedLeaf], list[LinearTerm]],
+    ) -> SSAValue:
+        """The columns of coefficients that several keys choose; the key of the row's group."""
+        group, places = write.whole(0), row.places
+        numbers: list[SSAValue] = []
+        for key, is_of_groups in zip(self.square.columns.chosen, places.of_groups, strict=True):
+            numbers.append(key.value(copier, env, write))
+            group = _choice(is_of_groups, numbers[-1], group, write)
+        for (n, leaf), terms in chosen.items():
+            key = self.square.columns.chosen[n]
+            inside = _where_it_is(key, numbers[n], write)
+            at = inside.put(integer(arith.SubiOp, numbers[n], places.ranges[n][0]))
+            first = places.of_key(n, at, len(key.leaves), inside)
+            first = inside.put(integer(arith.AddiOp, first, row.own))
+            first = _choice(places.of_groups[n], inside.whole(0), first, inside)
+            index = inside.put(integer(arith.AddiOp, first, inside.whole(key.leaves[leaf])))
             entry: dict[int, SSAValue] = {}
             for term in terms:
                 _add(entry, 0, row_coefficient(term, copier, dict(env), inside), inside, negative=not term.negative)
             inside.before(rt.StoreOp(entry[0], row.buffer, index))
-        key = write.whole(0) if columns.key is None else columns.key.value(copier, env, write)
-        write.before(rt.KernelOp("design_row", (row.state, row.state, row.buffer, row.width, key)))
+        return group
 
     def _write_loops(
         self, copier: Copier, env: Environment, write: OpWriter, row: _Row, loops: Loops, terms: list[LinearTerm]
@@ -232,7 +268,7 @@ class Binding:
                 nothing = _nothing(row_coefficient(term, copier, inner, inside), inside)
                 _add(sums, -1, nothing, inside, negative=False)
         y = inside.put(integer(arith.SubiOp, row.width, inside.whole(1)))
-        first = inside.whole(len(columns.own))
+        first = row.own
         if leaves:
             at = row.places.of_loops(loops, len(leaves), copier, inner, inside)
             first = inside.put(integer(arith.AddiOp, first, at))
@@ -253,6 +289,8 @@ class _Row:
     state: SSAValue
     buffer: SSAValue
     width: SSAValue
+    own: SSAValue
+    """How many columns are those of groups."""
     places: Places
 
 
@@ -283,6 +321,11 @@ def write_arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
     arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
     write.before(scf.IfOp.create(operands=[condition], regions=[Region(block) for block in arms]))
     return OpWriter(terminator(arms[which]))
+
+
+def _choice(condition: SSAValue, one: SSAValue, other: SSAValue, write: OpWriter) -> SSAValue:
+    """One of two integers."""
+    return write.put(arith.SelectOp.create(operands=[condition, one, other], result_types=[i64]))
 
 
 def _where_it_is(key: RowKey | None, value: SSAValue, write: OpWriter) -> OpWriter:

@@ -21,6 +21,7 @@ from ulam.passes.loops.linear_rows import (
     MOST_STRAIGHT,
     Copier,
     Environment,
+    KeyedLeaf,
     Leaf,
     Reduced,
     Square,
@@ -315,7 +316,8 @@ class _KernelEvaluation:
     def call(self, write: OpWriter) -> None:
         """Computes the sum, and that of the squares of coefficients."""
         columns, reduced = self.square.columns, self.reduced
-        count, own = reduced.places.count, write.whole(len(columns.own))
+        count = reduced.places.count
+        own = reduced.own_columns if columns.chosen else write.whole(len(columns.own))
         size = write.put(integer(arith.MuliOp, own, reduced.room))
         shared, mine = self._shared(write), self._of_groups(size, write)
         self._sums = write.put(rt.AllocOp(write.whole(2), _REALS))
@@ -355,15 +357,20 @@ class _KernelEvaluation:
     def _of_groups(self, size: SSAValue, write: OpWriter) -> SSAValue:
         """Those of groups: one number of all groups behind the other."""
         columns, reduced = self.square.columns, self.reduced
-        found = write.put(rt.AllocOp(size, _REALS, zero=bool(columns.own)))
-        for n, leaf in enumerate(columns.own):
-            assert columns.key is not None
-            first = write.put(integer(arith.MuliOp, write.whole(n), reduced.room))
-            j, inside = new_loop(write, write.whole(0), reduced.groups)
-            key = inside.put(integer(arith.AddiOp, j, reduced.low))
-            value = reduced.places.coefficient(leaf, key, self.copier, inside)
-            _put([value], found, inside.put(integer(arith.AddiOp, first, j)), inside)
+        found = write.put(rt.AllocOp(size, _REALS, zero=bool(columns.own or columns.chosen)))
+        self._put_groups(columns.own, reduced.groups, found, write)
+        for key, is_of_groups in zip(columns.chosen, reduced.places.of_groups, strict=True):
+            groups = arith.SelectOp.create(operands=[is_of_groups, reduced.groups, write.whole(0)], result_types=[i64])
+            self._put_groups(key.leaves, write.put(groups), found, write)
         return found
+
+    def _put_groups(self, leaves: Iterable[KeyedLeaf], groups: SSAValue, found: SSAValue, write: OpWriter) -> None:
+        for n, leaf in enumerate(leaves):
+            first = write.put(integer(arith.MuliOp, write.whole(n), self.reduced.room))
+            j, inside = new_loop(write, write.whole(0), groups)
+            key = inside.put(integer(arith.AddiOp, j, self.reduced.low))
+            value = self.reduced.places.coefficient(leaf, key, self.copier, inside)
+            _put([value], found, inside.put(integer(arith.AddiOp, first, j)), inside)
 
     def _put_leaves(
         self, leaves: Iterable[Leaf], buffer: SSAValue, first: SSAValue, env: Environment, write: OpWriter

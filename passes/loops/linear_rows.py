@@ -83,9 +83,11 @@ class LinearColumns:
     looped: dict[Loops, dict[Leaf, int]]
     own: dict[KeyedLeaf, int]
     key: RowKey | None
-    """By which rows belong to groups."""
+    """By which rows belong to groups, if there is one key alone."""
     chosen: list[RowKey]
-    """The other keys. Of these the coefficients are shared ones, of which a row has few."""
+    """Several keys: groups are those of the one with most coefficients, as data say. Of the others the coefficients are
+    shared ones, of which a row has few.
+    """
 
     @staticmethod
     def of(terms: Sequence[LinearTerm]) -> LinearColumns | str:
@@ -101,11 +103,10 @@ class LinearColumns:
                 continue
             leaves = found.looped.setdefault(term.loops, {}) if term.loops else found.shared
             leaves.setdefault(term.leaf, len(leaves))
-        if found.chosen:
-            found.key = max(found.chosen, key=lambda key: len(key.leaves))
-            found.chosen.remove(found.key)
+        if len(found.chosen) == 1:
+            found.key = found.chosen.pop()
             found.own = found.key.leaves
-        return found if found.shared or found.looped or found.own else "it has no coefficients"
+        return found if found.shared or found.looped or found.own or found.chosen else "it has no coefficients"
 
     def _add_key(self, leaf: KeyedLeaf) -> None:
         key = next((key for key in self.chosen if key.accepts(leaf)), None)
@@ -114,7 +115,7 @@ class LinearColumns:
         key.leaves.setdefault(leaf, len(key.leaves))
 
     def key_of(self, leaf: KeyedLeaf) -> int | None:
-        """Which of the other keys chooses a coefficient; None: that of groups."""
+        """Which of several keys chooses a coefficient; None if there is one alone."""
         return next((n for n, key in enumerate(self.chosen) if leaf in key.leaves), None)
 
     @property
@@ -189,8 +190,9 @@ class SquareSums:
             columns = square.columns
             shared = f"{len(columns.shared)} shared coefficients"
             looped = " and those of loops" if columns.looped else ""
-            own = f", {len(columns.own)} per group" if columns.own else ""
-            chosen = f", those of {len(columns.chosen)} other indices" if columns.chosen else ""
+            mine = [len(key.leaves) for key in columns.chosen] or [len(columns.own)]
+            own = f", {max(mine)} per group" if max(mine) else ""
+            chosen = f", those of {len(columns.chosen) - 1} other indices" if columns.chosen else ""
             parts.append(f"{shared}{looped}{own}{chosen}")
         return f"its rows are reduced when data are bound: {'; '.join(parts)}"
 
@@ -284,6 +286,8 @@ class Reduced:
     own: SSAValue
     own_size: SSAValue
     places: Places
+    own_columns: SSAValue
+    """How many coefficients each group has."""
 
 
 @record
@@ -294,10 +298,12 @@ class Places:
     of_loops_from: dict[Loops, SSAValue]
     """Where those of loops begin."""
     of_keys_from: list[SSAValue]
-    """The same of the other keys."""
+    """The same of several keys."""
     trips: dict[Loops, list[SSAValue]]
     ranges: list[tuple[SSAValue, SSAValue]]
-    """The least value of each of these keys, and how many there are from it on."""
+    """The least value of each of these keys, and how many there are from it on; of that of groups none."""
+    of_groups: list[SSAValue]
+    """Whether each of these keys is that of groups."""
     taken: dict[SSAValue, tuple[SSAValue, SSAValue]]
     """Of coefficients that not all rows of a group have: from which key to which one some rows do."""
 
@@ -311,7 +317,7 @@ class Places:
         return _behind(self.of_loops_from[loops], found, leaves, write)
 
     def of_key(self, key: int, at: SSAValue, leaves: int, write: OpWriter) -> SSAValue:
-        """Where the coefficients of a value of one of the other keys begin, the at-th from the least one on."""
+        """Where the coefficients of a value of one of several keys begin, the at-th from the least one on."""
         return _behind(self.of_keys_from[key], at, leaves, write)
 
     def coefficient(self, leaf: KeyedLeaf, key: SSAValue, copier: Copier, write: OpWriter) -> SSAValue:

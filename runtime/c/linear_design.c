@@ -57,19 +57,32 @@ typedef struct __attribute__((may_alias)) {
 
 _Static_assert(sizeof(design) <= 28 * sizeof(int64_t), "as library/kernels.py has it");
 
-/* Before any row: known[0] is the number of rows, known[1] whether a key has too many values; then the least value of
- * each key, and how many there are from it on. The last of n is that of this key. */
+/* Before any row: known[0] is the number of rows, known[1] whether a key has too many values, known[2] which key is that
+ * of groups, if there are several; then of each key the least value, how many there are from it on (-1: too many for
+ * shared coefficients), and how many coefficients each value has. The last of n is that of this key. */
 ULAM_API void ulam_design_key(ulam_context *ctx, const int64_t *old, int64_t *known, int64_t n, int64_t key) {
   (void)ctx, (void)old;
-  int64_t *low = known + n - 2, *span = known + n - 1;
+  int64_t *low = known + n - 3, *span = known + n - 2;
+  if (*span < 0) return;
   if (*span == 0) *low = key, *span = 1;
   int64_t first = key < *low ? key : *low;
   uint64_t most = (uint64_t)(key < *low + *span ? *low + *span : key + 1) - (uint64_t)first;
-  if (most > MOST_CHOSEN) {
-    known[1] = 1;
-    return;
+  *low = first, *span = most > MOST_CHOSEN ? -1 : (int64_t)most;
+}
+
+/* All values of keys are known: groups are by the key that has most coefficients; of it there are no shared ones. */
+ULAM_API void ulam_design_groups(ulam_context *ctx, const int64_t *old, int64_t *known, int64_t n) {
+  (void)ctx, (void)old;
+  int64_t best = 0;
+  double most = -1;
+  for (int64_t k = 0; 3 * k + 3 < n; ++k) {
+    int64_t span = known[3 * k + 4];
+    double coefficients = span < 0 ? HUGE_VAL : (double)span * (double)known[3 * k + 5];
+    if (coefficients > most) most = coefficients, best = k;
   }
-  *low = first, *span = (int64_t)most;
+  known[2] = best, known[3 * best + 4] = 0;
+  for (int64_t k = 0; 3 * k + 3 < n; ++k)
+    if (known[3 * k + 4] < 0) known[1] = 1, known[3 * k + 4] = 0;
 }
 
 ULAM_API void ulam_design_count(ulam_context *ctx, const int64_t *old, int64_t *known) {
