@@ -76,6 +76,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "scaled-factors": _any("rt.kernel"),
     "solved-columns": _any("rt.kernel"),
     "form-layouts": (*_any("loop:ad.target_add"), *_any("loop:arith.mulf")),
+    "chosen-elements": (*_any("loop:scf.if"), *_any("loop:costly")),
     "products-ahead": (*_any("loop:scf.for"), *_any("loop:arith.mulf fma")),
     "sparse-designs": (*_any("loop:scf.for"), *_any("loop:arith.mulf")),
     "count-profile-entries": _any("ad.profile_begin"),

@@ -49,6 +49,7 @@ PASSES: dict[str, str] = {
     "scaled-factors": "ulam.passes.loops.scaled_factors:ScaledFactors",
     "solved-columns": "ulam.passes.loops.solved_columns:SolvedColumns",
     "form-layouts": "ulam.passes.loops.form_layouts:FormLayouts",
+    "chosen-elements": "ulam.passes.loops.chosen_elements:ChosenElements",
     "products-ahead": "ulam.passes.loops.products_ahead:ProductsAhead",
     "sparse-designs": "ulam.passes.loops.sparse_designs:SparseDesigns",
     "distribute-loops": "ulam.passes.loops.distribute_loops:DistributeLoops",

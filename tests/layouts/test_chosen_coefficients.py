@@ -105,6 +105,20 @@ def test_an_index_out_of_range_is_told_where_it_is_read(form: str) -> None:
     assert len(texts) == 1 and "6 out of range" in texts.pop()
 
 
+@pytest.mark.parametrize("chosen", ["none", "some", "all"])
+@pytest.mark.parametrize("form", [*FORMS, "in_memory"])
+def test_rows_of_other_densities_read_what_data_choose(form: str, chosen: str) -> None:
+    """In all rows, or in a branch: parameters that are not finite, and data that are no numbers, count where taken."""
+    data = data_of(300, chosen)
+    if form == "all_of_some_rows":
+        data["d"] = data["d"] * data["c"]
+    text = program(form).replace("normal(", "student_t(3 + s, ")
+    expected, found = (ulam.StanModel(text, data, opt_level=level) for level in (0, 3))
+    for at in (0, 3, 6, 8, 10, 11):
+        assert_same_outcomes(expected, found, at=at)
+    assert_same_products(expected, found, np.random.default_rng(3))
+
+
 def test_parameters_that_choose_are_not_linear() -> None:
     """A branch that parameters decide has no columns."""
     text = HEAD + "model { for (n in 1 : N) { real mu = a; if (b * x[n] > 0) mu += u[h[n]]; y[n] ~ normal(mu, s); } }"
