@@ -1,6 +1,7 @@
 // A function is handed parts of the rows; what trees have is added ahead of it, orchard by orchard, to a part of the means.
 // expect: reduced rows
-// data: N = 12000; J = 60; per = N // 60; first = 1 + per * np.arange(60); last = per * np.arange(1, 61); sort = index(N, 12); age = normal(N); yield_of = normal(N); tree = np.arange(1, N + 1)
+// data: N = 12000; J = 60; per = N // J; first = 1 + per * np.arange(J); last = per * np.arange(1, J + 1); sort = index(N, 12); age = normal(N); yield_of = normal(N); tree = np.arange(1, N + 1)
+// bind: J = N // 50
 // other: orchard ~ normal(0, spread); kind ~ normal(0, 1); spread ~ exponential(1); noise ~ exponential(1); vector[N] mu; for (j in 1 : J) mu[first[j] : last[j]] = rep_vector(orchard[j], per); yield_of ~ normal(mu + kind[sort] + by_age * age, noise);
 functions {
   real orchards_lpmf(array[] int tree, int start, int end, data vector yield_of, data vector age, data array[] int sort,

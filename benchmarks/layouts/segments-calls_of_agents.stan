@@ -1,6 +1,7 @@
 // Calls in the order of agents; in some weeks, all of an agent, they are coached, by one of the coaches.
 // expect: rows by index
 // data: N = 18000; A = 90; C = 12; agent = np.repeat(np.arange(1, A + 1), N // A); coached = np.repeat(bits(A), N // A); coach = np.where(coached, np.repeat(index(A, C), N // A), 0); hour = normal(N); sold = bits(N)
+// bind: A = N // 50
 // other: of_agent ~ normal(0, 1); of_coach ~ normal(0, 1); sold ~ bernoulli_logit(base + by_hour * hour + of_agent[agent] + append_row(0, of_coach)[kind]);
 data {
   int<lower=0> N, A, C;

@@ -99,6 +99,17 @@ class _Table:
     numbers: dict[scf.ForOp, SSAValue] = field(default_factory=dict[scf.ForOp, SSAValue])
     """Loop → which iteration of it each row belongs to."""
     columns: dict[Operation, SSAValue] = field(default_factory=dict[Operation, SSAValue])
+    """Of what loops inside of rows read: an element for each row of the first iteration, then for those of the next."""
+
+    def place(
+        self, op: Operation, inner: Block, row: SSAValue, count: SSAValue, write: OpWriter | BlockEnd
+    ) -> SSAValue:
+        """Where a row has what an op reads, in an iteration of a loop inside. `count`: of rows."""
+        loop = self.rows.looped.get(op)
+        if loop is None:
+            return row
+        at = write.put(integer(arith.SubiOp, inner.args[0], loop.lb))
+        return write.put(integer(arith.AddiOp, write.put(integer(arith.MuliOp, at, count)), row))
 
 
 @record
@@ -151,6 +162,11 @@ class _Writer:
             found.numbers[loop] = write.put(rt.AllocOp(found.count, rt.BufferType(i32)))
         for op in rows.columns:
             found.columns[op] = write.put(rt.AllocOp(found.count, rt.BufferType(op.results[0].type), zero=True))
+        for op, loop in rows.looped.items():
+            trips = write.put(integer(arith.SubiOp, loop.ub, loop.lb))
+            trips = write.put(integer(arith.MaxSIOp, trips, write.whole(0)))
+            size = write.put(integer(arith.MuliOp, found.count, trips))
+            found.columns[op] = write.put(rt.AllocOp(size, rt.BufferType(op.results[0].type), zero=True))
         at = write.put(rt.AllocOp(write.whole(1), rt.BufferType(i64), zero=True))
 
         def fill(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
@@ -158,7 +174,8 @@ class _Writer:
             inside = BlockEnd(copy.parent)
             row = inside.put(rt.LoadOp(at, zero))
             if original is not mark:
-                inside.put_op(rt.StoreOp(copy.results[0], found.columns[original], row))
+                place = found.place(original, copy.parent, row, found.count, inside)
+                inside.put_op(rt.StoreOp(copy.results[0], found.columns[original], place))
                 return
             for loop, numbers in found.numbers.items():
                 number = values[loop.body.block.args[0]]
@@ -167,7 +184,7 @@ class _Writer:
             inside.put_op(rt.StoreOp(inside.put(integer(arith.AddiOp, row, one)), at, zero))
 
         zero, one = write.whole(0), write.whole(1)
-        copy = self.slices.copy(self.outer, [*rows.columns, mark], fill)
+        copy = self.slices.copy(self.outer, [*rows.columns, *rows.looped, mark], fill)
         copy.operands = [copy.operands[0], end, *copy.operands[2:]]
         arms = [Region(Block([copy, scf.YieldOp.create()])), Region(Block([scf.YieldOp.create()]))]
         write.before(scf.IfOp.create(operands=[found.is_there], regions=arms, location=rows.loop.location))
@@ -283,9 +300,10 @@ def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
     for op, value in table.rows.repeated:
         inside.before(ad.TargetAddOp(known.get(value, value), location=op.location))
     for op, column in table.columns.items():
-        load = rt.LoadOp(column, row, location=op.location)
         copy = known[op.results[0]].owner
         assert isinstance(copy, Operation) and copy.parent is not None
+        place = table.place(op, copy.parent, row, count, OpWriter(copy))
+        load = rt.LoadOp(column, place, location=op.location)
         copy.parent.insert_op_before(load, copy)
         replace_uses(copy.results[0], load.res)
         discard(copy)

@@ -93,6 +93,8 @@ class RaggedRows:
     """The loops around it, the outermost first."""
     columns: list[Operation] = field(default_factory=list[Operation])
     """What reads or computes data of a row."""
+    looped: dict[Operation, scf.ForOp] = field(default_factory=dict[Operation, scf.ForOp])
+    """What reads data of a row in a loop inside, as over the columns of a design."""
     flags: dict[int, int] = field(default_factory=dict[int, int])
     """What it carries, flags → which flags of the nest they are parts of."""
     sums: list[SumOfRows] = field(default_factory=list["SumOfRows"])
@@ -131,7 +133,7 @@ class RaggedRows:
     def is_worth_it(self) -> bool:
         """Whether its rows may get a layout."""
         variables = tuple(loop.body.block.args[0] for loop in (*self.path, self.loop))
-        if any(is_costly_function(op) for op in ops_within(self.loop.body)):
+        if self._is_costly:
             is_fit = not self.uses_number and all(map(self._is_weight, self.factors))
             return is_fit and (self.is_ragged or self._reads_by_some(variables))
         values = [op.value for op in target_additions(self.loop)]
@@ -218,6 +220,7 @@ class RaggedRows:
 
     def _find_columns(self) -> None:
         self._numbered: set[SSAValue] = {self.loop.body.block.args[0]}
+        self._is_costly = any(is_costly_function(op) for op in ops_within(self.loop.body))
         self._visit(self.loop.body.block, in_loop=False, in_branch=False)
 
     def _visit(self, block: Block, *, in_loop: bool, in_branch: bool) -> None:
@@ -240,6 +243,10 @@ class RaggedRows:
                 raise _Unfit  # a parameter of the row
             elif not in_loop and not in_branch and self._is_column(op):
                 self.columns.append(op)
+            elif not in_branch and self._is_looped(op):
+                loop = op.parent_op()
+                assert isinstance(loop, scf.ForOp)
+                self.looped[op] = loop
             else:
                 self.uses_number = self.uses_number or isinstance(op, rt.LoadOp) or op.results[0].type in (f64, i1)
                 if op.results[0].type != f64:
@@ -254,6 +261,19 @@ class RaggedRows:
     def _is_found_by_number(self, value: SSAValue) -> bool:
         op = value.owner
         return isinstance(op, rt.ViewOp) or self.slices.is_data(value)
+
+    def _is_looped(self, op: Operation) -> bool:
+        """Whether an op reads data in a loop inside, which is the same for all rows. Rows without functions need no
+        copy of them: they are reduced.
+        """
+        loop = op.parent_op()
+        if not self._is_costly or not isinstance(op, rt.LoadOp) or op.res.type != f64:
+            return False
+        if not isinstance(loop, scf.ForOp) or loop.parent is not self.loop.body.block:
+            return False
+        if constant_integer(loop.step) != 1:
+            return False
+        return self.slices.has_data_control(loop) and not any(is_inside(end, self.outer) for end in (loop.lb, loop.ub))
 
     def _is_column(self, op: Operation) -> bool:
         return isinstance(op, rt.LoadOp | arith.SIToFPOp) and op.results[0].type in _ELEMENTS

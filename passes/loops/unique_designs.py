@@ -93,6 +93,7 @@ class _Writer(RowGroups):
     def __init__(self, rows: RowsOfLoops, module: ModuleOp, top: Block) -> None:
         super().__init__(module, rows.ops[-1])
         self.rows, self.top = rows, top
+        self.gain_more_than_nest()
         block = rows.ops[-1].parent
         assert block is not None
         self.block = block

@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer, not_clamped
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
 from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
@@ -207,6 +207,8 @@ class _Weighted(RowGroups):
     def __init__(self, rows: LoopOverRows, module: ModuleOp, top: Block) -> None:
         super().__init__(module, rows.loop)
         self.rows, self.top = rows, top
+        if any(type(op) is scf.ForOp for op in ops_of(rows.loop.body.block)):
+            self.gain_more_than_nest()
         self.shared: dict[Attribute, SSAValue] = {}
 
     def write(self) -> None:

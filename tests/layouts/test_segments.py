@@ -129,3 +129,39 @@ def test_functions_that_are_handed_parts_of_rows_have_their_layouts(how: str) ->
         for at in (0, 4, *([9] if n else [])):  # without rows a scale that overflows has a slope of 0 times infinity
             assert_same_outcomes(expected, found, at=at)
         assert any(choice.taken for choice in found.layout_choices()) == (n == 300)
+
+
+GLM = """
+data {
+  int<lower=0> N, J, K; matrix[N, K] X; array[J] int first, last;
+  array[N] int<lower=0, upper=1> z; array[N] int<lower=0> c; array[N] int<lower=1, upper=3> r;
+}
+parameters { vector[J] a; vector[K] b; ordered[2] cut; }
+model { a ~ normal(0, 1); b ~ normal(0, 1); for (j in 1 : J) HOW }
+"""
+SLICES = {
+    "bernoulli": "z[first[j] : last[j]] ~ bernoulli_logit_glm(X[first[j] : last[j]], a[j], b);",
+    "poisson": "c[first[j] : last[j]] ~ poisson_log_glm(X[first[j] : last[j]], a[j], b);",
+    "ordered": "r[first[j] : last[j]] ~ ordered_logistic_glm(X[first[j] : last[j]], b, cut);",
+    "product": "c[first[j] : last[j]] ~ poisson_log(a[j] + X[first[j] : last[j]] * b);",
+}
+
+
+@pytest.mark.parametrize("how", SLICES)
+def test_slices_of_designs_have_unique_rows(how: str) -> None:
+    """Where there are few kinds of them; segments that share rows, or leave some out, too."""
+    program = ulam.StanProgram(GLM.replace("HOW", SLICES[how]))
+    rng = np.random.default_rng(5)
+    cases = ((0, 2, 2, ""), (1, 2, 2, ""), (900, 3, 2, ""), (900, 0, 2, "gaps"), (900, 9, 0, "overlaps"))
+    for n, k, kinds, kind in cases:
+        values = {name: value for name, value in segments(n, 4, kind).items() if name not in ("g", "x", "y")}
+        design = rng.integers(0, kinds, (n, k)) if kinds else rng.normal(size=(n, k))
+        values |= {"K": k, "X": design.astype(float), "z": rng.integers(0, 2, n), "r": rng.integers(1, 4, n)}
+        expected, found = (program(values, opt_level=level) for level in (0, 3))
+        for at in (0, 4, 4 + k):
+            assert_same_outcomes(expected, found, at=at)
+        assert_same_products(expected, found, rng)
+        if kind == "":
+            assert any(choice.taken for choice in found.layout_choices()) == (n > 1)
+        if not kinds:
+            assert not any(choice.taken for choice in found.layout_choices())

@@ -404,3 +404,49 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
 }
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NOT:     scf.if
+
+// -----
+
+// What a loop inside of a row reads of its data has an element for each row of the first column, then of the next.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.if
+// CHECK-NEXT:   scf.for [[R:%[0-9]+]] = %i0 to [[COUNT:%[0-9]+]] step
+// CHECK:          scf.for %c =
+// CHECK-NEXT:       [[FIRST:%[0-9]+]] = arith.muli %c, [[COUNT]]
+// CHECK-NEXT:       [[PLACE:%[0-9]+]] = arith.addi [[FIRST]], [[R]]
+// CHECK-NEXT:       rt.load {{%[0-9]+}}{{\[}}[[PLACE]]{{\]}}
+builtin.module attributes {rt.slots = #rt.slots<6>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %groups = rt.bound 0 : i64
+    %first = rt.bound 1 : !rt.buf<i64>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %x = rt.bound 3 : !rt.buf<f64>
+    %columns = rt.bound 4 : i64
+    %rows = rt.bound 5 : i64
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %none = arith.constant 0.0 : f64
+    scf.for %j = %i0 to %groups step %i1 : i64 {
+      %next = arith.addi %j, %i1 : i64
+      %begin = rt.load %first[%j] : i64
+      %end = rt.load %first[%next] : i64
+      %a = rt.load %theta[%j] : f64
+      scf.for %k = %begin to %end step %i1 : i64 {
+        %m = scf.for %c = %i0 to %columns step %i1 iter_args(%s = %a) -> (f64) : i64 {
+          %column = arith.muli %c, %rows : i64
+          %place = arith.addi %column, %k : i64
+          %v = rt.load %x[%place] : f64
+          %b = rt.load %theta[%c] : f64
+          %p = arith.mulf %v, %b : f64
+          %t = arith.addf %s, %p fastmath<reassoc> : f64
+          scf.yield %t : f64
+        }
+        %o = rt.load %y[%k] : f64
+        %e = rt.math log1p_exp(%m) : (f64) -> f64
+        %d = arith.mulf %e, %o : f64
+        ad.target_add %d
+      }
+    }
+    func.return %none : f64
+  }
+}
