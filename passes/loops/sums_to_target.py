@@ -209,6 +209,8 @@ def _scale(loop: scf.ForOp, position: int) -> float | None:
         if use is None:
             return None
         op = use.operation
+        if op.parent is not loop.parent:
+            return None  # in a loop it is added several times, in a branch perhaps not at all
         if isinstance(op, ad.TargetAddOp):
             return scale
         if isinstance(op, scf.YieldOp):
@@ -218,8 +220,6 @@ def _scale(loop: scf.ForOp, position: int) -> float | None:
             loop, position = outer, use.index
             value = outer.results[position]
             continue
-        if op.parent is not loop.parent:
-            return None
         if isinstance(op, arith.NegfOp):
             scale = -scale
         elif isinstance(op, arith.SubfOp):

@@ -118,3 +118,27 @@ builtin.module {
 // CHECK-NEXT:    scf.for %i
 // CHECK-NEXT:      %a = rt.load %x[%i] : f64
 // CHECK-NEXT:      ad.target_add %a
+
+// -----
+
+// A sum that a loop behind adds in each of its iterations stays a sum: it counts several times.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %sum = scf.for %i = %0 to %n step %1 iter_args(%s = %zero) -> (f64) : i64 {
+      %a = rt.load %x[%i] : f64
+      %next = arith.addf %s, %a fastmath<reassoc> : f64
+      scf.yield %next : f64
+    }
+    scf.for %k = %0 to %n step %1 : i64 {
+      ad.target_add %sum
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK:       [[SUM:%.*]] = scf.for %i
+// CHECK-NOT:     ad.target_add
+// CHECK:       scf.for %k
+// CHECK-NEXT:    ad.target_add [[SUM]]
