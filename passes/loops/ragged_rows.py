@@ -46,14 +46,18 @@ class _Unfit(Exception):
 
 def loops_of_rows(outer: scf.ForOp, slices: DataSlices) -> Iterator[scf.ForOp]:
     """The loops of a nest whose iterations are rows: innermost ones whose bounds are data of the loops around, and
-    others that add to the target themselves.
+    others that add to the target themselves. The loops inside of one belong to its rows.
     """
     if constant_integer(outer.step) != 1 or not slices.has_data_control(outer):
         return
+    last: scf.ForOp | None = None
     for op in ops_within(outer.body):
+        if last is not None and last.is_ancestor(op):
+            continue
         if isinstance(op, scf.ForOp) and constant_integer(op.step) == 1 and slices.has_data_control(op):
             is_of_rows = is_ragged(op, outer) or any(isinstance(inner, ad.TargetAddOp) for inner in op.body.block.ops)
             if is_of_rows and not any(_is_ragged_in(inner, op) for inner in ops_within(op.body)):
+                last = op
                 yield op
 
 
