@@ -144,7 +144,7 @@ def is_statement(op: Operation) -> bool:
 def is_global(declaration: Variable) -> bool:
     """Whether other blocks see a declared variable, or the program's output has it."""
     parent = parent_of(declaration)
-    return isinstance(parent, stan.BlockOp) and parent.kind.data != "model" and "local" not in declaration.properties
+    return type(parent) is stan.BlockOp and parent.kind.data != "model" and "local" not in declaration.properties
 
 
 def is_tree(op: Operation) -> bool:
@@ -177,7 +177,7 @@ def errors_are_retold(op: Operation) -> bool:
     """
     bodies_ = (stan.BlockOp, stan.FuncOp)
     parent = op if isinstance(op, bodies_) else enclosing(op, bodies_)
-    return isinstance(parent, stan.BlockOp) and parent.kind.data in ("transformed_parameters", "model")
+    return type(parent) is stan.BlockOp and parent.kind.data in ("transformed_parameters", "model")
 
 
 def mark_local(op: Operation) -> None:

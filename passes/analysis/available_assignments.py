@@ -20,6 +20,7 @@ from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, memb
 from ulam.passes.variable_form import LAZY, LOOPS, is_tree
 
 _CHANGES = frozenset[type]((stan.AssignOp, stan.DeclareOp, stan.ProfileOp))
+_ALWAYS_THERE = frozenset[type]((stan.ReadOp, stan.ConstantOp, stan.PromoteOp))
 _REPEATABLE = Effect.READS_VAR | Effect.THROWS
 
 
@@ -119,13 +120,13 @@ class AvailableAssignments:
             loop = value.owner.parent_op() if isinstance(value.owner, Block) else None
             if isinstance(loop, LOOPS):
                 self._of_header[loop] = self._of_header.get(loop, 0) | bit
-        if any(not isinstance(inner, stan.ReadOp | stan.ConstantOp | stan.PromoteOp) for inner in expression.ops):
+        if any(type(inner) not in _ALWAYS_THERE for inner in expression.ops):
             self._of_profiles |= bit
 
     def ended_at_entry(self, node: FlowNode) -> int:
         """Candidates that do not pass from the predecessors into a node."""
         ended = self._of_header.get(node.header_of, 0) if node.header_of is not None else 0
-        return ended | self._of_profiles if isinstance(node.after, stan.ProfileOp) else ended
+        return ended | self._of_profiles if type(node.after) is stan.ProfileOp else ended
 
     def step(self, op: Operation) -> tuple[int, int]:
         """The candidates that an op makes hold, and those that it ends."""

@@ -128,10 +128,10 @@ class FlowGraph:
     def _compound(self, op: Operation, before: FlowNode) -> FlowNode:
         """The nodes of an op with regions; the one after it."""
         assert op.parent is not None
-        if isinstance(op, LOOPS):
+        if type(op) in LOOPS:
             return self._loop(op, before)
         ends = [self._region(self._new(region.block, before)) for region in op.regions]
-        if isinstance(op, stan.AndOp | stan.OrOp):
+        if type(op) in (stan.AndOp, stan.OrOp):
             ends.append(before)
         after = self._new(op.parent, *ends)
         after.after = op

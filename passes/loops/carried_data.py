@@ -205,11 +205,11 @@ class _Nest:
 
     def _works(self, op: Operation) -> bool:
         """Whether an op without regions does more than to compute and to check data."""
-        if isinstance(op, rt.CheckOp):
+        if type(op) is rt.CheckOp:
             return not self._is_checked(op)
         if self._private.is_writer(op):
             return False
-        return not isinstance(op, scf.YieldOp) and (not op.results or any(r in self._varied for r in op.results))
+        return type(op) is not scf.YieldOp and (not op.results or any(r in self._varied for r in op.results))
 
     def _working(self) -> set[Operation]:
         """Loops and branches with such ops inside."""

@@ -28,7 +28,7 @@ class CountProfileEntries(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp):
-                for begin in [o for o in ops_within(function) if isinstance(o, ad.ProfileBeginOp)]:
+                for begin in [o for o in ops_within(function) if type(o) is ad.ProfileBeginOp]:
                     if begin.reverse is None:
                         _count_region(begin)
 

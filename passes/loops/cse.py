@@ -222,7 +222,7 @@ class _Eliminator:
                 self._discard(op)
                 return
             self.passed[key] = read
-        if not isinstance(op, scf.IfOp):
+        if type(op) is not scf.IfOp:
             self._forget(written)
         before = self.loads
         for block in blocks_of(op):

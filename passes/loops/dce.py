@@ -200,7 +200,7 @@ class _Liveness:
 
     def _trim(self, op: Operation) -> None:
         """Drops results and carried values of `op` that are not needed."""
-        if isinstance(op, scf.ForOp):
+        if type(op) is scf.ForOp:
             arguments = op.body.block.args
             keep = [self._is_needed(r) or self._is_needed(a) for r, a in zip(op.results, arguments[1:], strict=True)]
             if self._drops(keep):
@@ -208,13 +208,13 @@ class _Liveness:
                 _trim_arguments(op.body.block, keep, 1)
                 op.operands = _kept(op.operands, keep, _BOUNDS)
                 _trim_results(op, keep)
-        elif isinstance(op, scf.IfOp):
+        elif type(op) is scf.IfOp:
             keep = [self._is_needed(result) for result in op.results]
             if self._drops(keep):
                 for region in op.regions:
                     _trim_terminator(region.block, keep, 0)
                 _trim_results(op, keep)
-        elif isinstance(op, scf.WhileOp):
+        elif type(op) is scf.WhileOp:
             self._trim_while(op)
 
     def _drops(self, keep: list[bool]) -> bool:

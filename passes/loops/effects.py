@@ -218,7 +218,7 @@ def written_roots(op: Operation) -> set[Root]:
     if cls is rt.KernelOp or cls is func.CallOp:
         roots: set[Root] = {BOUND} if cls is func.CallOp else set()
         for operand in operand_tuple(op):
-            if isinstance(operand.type, rt.BufferType):
+            if type(operand.type) is rt.BufferType:
                 roots.add(UNKNOWN if isinstance(operand.type.element, rt.BufferType) else root(operand))
         return roots
     if EFFECTS.get(cls, ANYTHING) & Effect.WRITE:

@@ -197,7 +197,7 @@ class SharedExponentials(BlockWriter):
 
 def shares(op: Operation) -> TypeGuard[rt.MathOp]:
     """Whether an op is a function of exp(-|z|)."""
-    return isinstance(op, rt.MathOp) and (op.function.data in OTHERS or op.function.data in LOGARITHMS)
+    return type(op) is rt.MathOp and (op.function.data in OTHERS or op.function.data in LOGARITHMS)
 
 
 def distance(op: rt.MathOp) -> object:

@@ -182,7 +182,7 @@ def _hands_on(op: Operation) -> bool:
 
 
 def _is_allocated(value: SSAValue) -> bool:
-    return isinstance(value.owner, rt.AllocOp)
+    return type(value.owner) is rt.AllocOp
 
 
 def _needed_by(written: Iterable[Operation], block: Block) -> list[Operation] | None:
@@ -209,9 +209,9 @@ def _surely_fails(op: Operation) -> bool:
 
     A loop may have no iterations, but then a loop behind it that relies on its check has none either.
     """
-    if isinstance(op, scf.ForOp):
+    if type(op) is scf.ForOp:
         return any(_surely_fails(inner) for inner in op.body.block.ops)
-    return isinstance(op, rt.CheckOp) and constant_integer(op.ok) == 0
+    return type(op) is rt.CheckOp and constant_integer(op.ok) == 0
 
 
 def _may_move(op: Operation, rejections: bool, variables: bool) -> bool:

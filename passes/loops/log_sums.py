@@ -110,7 +110,7 @@ def _not_zero(value: SSAValue) -> SSAValue:
 
 
 def _is(op: Operation | Block, function: str) -> bool:
-    return isinstance(op, rt.MathOp) and op.function.data == function
+    return type(op) is rt.MathOp and op.function.data == function
 
 
 def _terms(total: SSAValue, shift: SSAValue) -> list[SSAValue] | None:

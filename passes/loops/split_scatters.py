@@ -61,7 +61,7 @@ def run_on(op: Operation, divisions: bool = False) -> None:
         if scatters := _scatters(loop, scattered, divisions):
             _split(loop, scatters)
     for inner in ops_within(op) if of_loop else additions:
-        if isinstance(inner, ad.AccumulateOp):
+        if type(inner) is ad.AccumulateOp:
             ad.SegmentsAttr.take(inner)
 
 

@@ -53,7 +53,7 @@ def sum_data_terms(function: func.FuncOp) -> bool:
 
 def _collect(nest: Operation, op: Operation, slices: DataSlices, terms: list[ad.TargetAddOp], *, in_loop: bool) -> None:
     """Terms that vary with the iterations of a nest, as far as only data decide whether they run."""
-    if isinstance(op, ad.TargetAddOp):
+    if type(op) is ad.TargetAddOp:
         if in_loop:
             terms += [term for term in _alone(op, nest, slices) if _varies(term.value, nest, slices)]
     elif slices.has_data_control(op):

@@ -108,16 +108,16 @@ class _Peeler:
         op = block.first_op
         while op is not None:
             following = op.next_op
-            inside, op_leaves = 0, isinstance(op, stan.BreakOp | stan.ContinueOp)
+            inside, op_leaves = 0, type(op) in (stan.BreakOp, stan.ContinueOp)
             for region in op.regions:
                 region_size, region_leaves = self.block(region.block)
                 inside += region_size
                 op_leaves = op_leaves or region_leaves
-            if isinstance(op, stan.ForOp | stan.WhileOp):
+            if type(op) is stan.ForOp or type(op) is stan.WhileOp:
                 before = self.budget
                 self._loop(op, inside, op_leaves)
                 inside += before - self.budget
-            leaves = leaves or (op_leaves and not isinstance(op, LOOPS))
+            leaves = leaves or (op_leaves and type(op) not in LOOPS)
             size += 1 + inside
             op = following
         return size, leaves

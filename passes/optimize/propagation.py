@@ -238,7 +238,7 @@ class _Propagation:
 def _program_block(op: Operation) -> Operation | None:
     """The `stan.block` or `stan.func` that an op stands in."""
     current: Operation | None = op
-    while current is not None and not isinstance(current, stan.BlockOp | stan.FuncOp):
+    while current is not None and type(current) not in (stan.BlockOp, stan.FuncOp):
         current = current.parent_op()
     return current
 

@@ -111,13 +111,13 @@ class _Unroller:
         while op is not None:
             following = op.next_op
             inside = self._inside(op)
-            new = self._unroll(op, inside) if isinstance(op, stan.ForOp) else None
+            new = self._unroll(op, inside) if type(op) is stan.ForOp else None
             if new is None:
                 found.size += 1 + inside.size
-                if isinstance(op, LOOPS):
+                if type(op) in LOOPS:
                     found.has_loops = True
                 else:
-                    found.leaves = found.leaves or inside.leaves or isinstance(op, stan.BreakOp | stan.ContinueOp)
+                    found.leaves = found.leaves or inside.leaves or type(op) in (stan.BreakOp, stan.ContinueOp)
                     found.has_loops = found.has_loops or inside.has_loops
             elif inside.has_loops and new:
                 following = new[0]  # loops in the copies may have literal bounds now
