@@ -43,35 +43,50 @@ INLINE int64_t rows_of_column(const forms *f, int64_t q) {
 }
 
 /* Adds a column of some rows, times coefficients: each row's own, `by` 1 apart, or the same, 0 apart. */
-TWOFOLD void add_entry(const number *high, const number *low, const number *coefficients, int by, piece *sums,
-                       piece *rests) {
+INLINE void add_entry(const forms *f, int64_t at, const number *coefficients, int by, piece *sums, piece *rests) {
   piece all = *sums, rest = *rests;
   for (int i = 0; i < ROWS; ++i) {
     number sum = OF_ROW(all, i), less = OF_ROW(rest, i);
-    increase_by_product(&sum, &less, (twofold){value_of(high[i]), value_of(low[i])}, coefficients[by * i]);
+    if (f->second)
+      increase_by_product(&sum, &less, (twofold){value_of(f->table[at + i]), value_of(f->second[at + i])},
+                          coefficients[by * i]);
+    else
+      sum += f->table[at + i] * coefficients[by * i];
     OF_ROW(all, i) = sum, OF_ROW(rest, i) = less;
   }
   *sums = all, *rests = rest;
 }
 
-/* A value of `count` rows from one on: columns before `first` are 0 in these; `mine`: coefficients of their groups. */
-TWOFOLD void put_value(const forms *f, int64_t value, int64_t row, int64_t count, int64_t first, const number *shared,
-                       const number *mine, number *found) {
+/* What means make of the coefficients of all rows in a value. */
+INLINE number centre_of(const forms *f, int64_t value, const number *shared) {
+  number found = 0;
+  for (int64_t e = f->plan.shared.starts[value]; e < f->plan.shared.starts[value + 1]; ++e)
+    found += f->means[f->plan.shared.columns[e]] * shared[e];
+  return found;
+}
+
+/* A value of `count` rows from one on: columns before `first` are 0 in these; `mine`: coefficients of their groups. If
+ * the first column is not 0 there, it has what means make of the value, if there are any. */
+INLINE void put_value(const forms *f, int64_t value, int64_t row, int64_t count, int64_t first, const number *shared,
+                      const number *mine, number *found) {
   piece sums = {0}, rests = {0};
+  if (f->means && first == 0) {
+    number centre = centre_of(f, value, shared);
+    add_entry(f, row, &centre, 0, &sums, &rests);
+    first = 1;
+  }
   for (int64_t e = f->plan.shared.starts[value]; e < f->plan.shared.starts[value + 1]; ++e) {
-    int64_t at = f->plan.shared.columns[e] * f->rows + row;
-    if (f->plan.shared.columns[e] >= first) add_entry(f->table + at, f->second + at, shared + e, 0, &sums, &rests);
+    int64_t q = f->plan.shared.columns[e];
+    if (q >= first) add_entry(f, q * f->rows + row, shared + e, 0, &sums, &rests);
   }
-  for (int64_t e = f->plan.keyed.starts[value]; mine && e < f->plan.keyed.starts[value + 1]; ++e) {
-    int64_t at = f->plan.keyed.columns[e] * f->rows + row;
-    add_entry(f->table + at, f->second + at, mine + e * f->span, 1, &sums, &rests);
-  }
+  for (int64_t e = f->plan.keyed.starts[value]; mine && e < f->plan.keyed.starts[value + 1]; ++e)
+    add_entry(f, f->plan.keyed.columns[e] * f->rows + row, mine + e * f->span, 1, &sums, &rests);
   for (int i = 0; i < count; ++i) found[(row + i) * f->plan.values + value] = OF_ROW(sums, i) + OF_ROW(rests, i);
 }
 
 /* All values of `count` rows from one on; where `by` is 1, each of these begins a column behind the one before. */
-TWOFOLD void put_values(const forms *f, int64_t row, int64_t count, int64_t first, int64_t by, const number *shared,
-                        const number *mine, number *found) {
+INLINE void put_values(const forms *f, int64_t row, int64_t count, int64_t first, int64_t by, const number *shared,
+                       const number *mine, number *found) {
   for (int64_t i = 0; i < count; i += ROWS) {
     int64_t left = count - i < ROWS ? count - i : ROWS;
     for (int64_t v = 0; v < f->plan.values; ++v)
@@ -79,17 +94,17 @@ TWOFOLD void put_values(const forms *f, int64_t row, int64_t count, int64_t firs
   }
 }
 
-TWOFOLD_CLONES_OF_NUMBERS static void put_all_twofold(const forms *f, const number *shared, const number *keyed,
-                                                      number *found) {
+/* Those of the rows that are a triangle. */
+INLINE void put_shared_rows(const forms *f, const number *shared, number *found) {
   int64_t of_groups = f->own * f->span;
-  for (int64_t p = 0; p < f->own; ++p) put_values(f, p * f->span, f->span, p, 0, shared, keyed, found);
   put_values(f, of_groups, f->rows - of_groups, f->own, 1, shared, NULL, found);
 }
 
-/* Adds a column, times a number; some numbers behind the first `count` are 0, or do not count. */
-INLINE void add_column(int64_t count, const number *restrict x, number b, number *restrict y) {
-  for (int64_t i = 0; i < count; i += ROWS)
-    for (int l = 0; l < ROWS; ++l) y[i + l] += x[i + l] * b;
+TWOFOLD_CLONES_OF_NUMBERS static void put_all_twofold(forms f, const number *shared, const number *keyed,
+                                                      number *found) {
+  f.means = NULL;
+  for (int64_t p = 0; p < f.own; ++p) put_values(&f, p * f.span, f.span, p, 0, shared, keyed, found);
+  put_shared_rows(&f, shared, found);
 }
 
 /* y += x b. */
@@ -102,20 +117,16 @@ INLINE void add_products(int64_t count, const number *restrict x, const number *
   for (int64_t i = 0; i < count; ++i) y[i] += x[i] * z[i];
 }
 
-/* Rows that have the number 1: the first of each group, or of all. */
-INLINE int64_t first_rows(const forms *f) { return f->own ? f->span : 1; }
-
-/* A value of all rows, a column, which begins as zeros; `centres`: room for what means make of it, for each row that has
- * the number 1. */
-INLINE void add_value(const forms *f, int64_t value, const number *shared, const number *keyed, number *restrict centres,
-                      number *restrict column) {
-  number centre = 0;
+/* A value of the rows of groups, a column, which begins as zeros; `centres`: room for what means make of it, for each
+ * group, whose first row has the number 1. */
+INLINE void add_value(const forms *f, int64_t value, const number *shared, const number *keyed,
+                      number *restrict centres, number *restrict column) {
+  number centre = centre_of(f, value, shared);
   for (int64_t e = f->plan.shared.starts[value]; e < f->plan.shared.starts[value + 1]; ++e) {
     int64_t q = f->plan.shared.columns[e];
-    centre += f->means[q] * shared[e];
-    if (q > 0) add_column(rows_of_column(f, q), f->table + q * f->rows, shared[e], column);
+    if (q > 0) add_multiple(f->own * f->span, f->table + q * f->rows, shared[e], column);
   }
-  for (int64_t i = 0; i < first_rows(f); ++i) centres[i] = centre;
+  for (int64_t g = 0; g < f->span; ++g) centres[g] = centre;
   for (int64_t e = f->plan.keyed.starts[value]; e < f->plan.keyed.starts[value + 1]; ++e) {
     int64_t q = f->plan.keyed.columns[e];
     const number *mine = keyed + e * f->span;
@@ -123,19 +134,23 @@ INLINE void add_value(const forms *f, int64_t value, const number *shared, const
     for (int64_t p = 0; p <= q && q > 0; ++p)
       add_products(f->span, f->table + q * f->rows + p * f->span, mine, column + p * f->span);
   }
-  add_products(first_rows(f), f->table, centres, column);
+  add_products(f->span, f->table, centres, column);
 }
 
-CLONES_OF_NUMBERS static void put_all_centred(ulam_context *ctx, const forms *f, const number *shared,
-                                              const number *keyed, number *found) {
+/* Rows of groups are many: column by column. */
+CLONES_OF_NUMBERS static void put_all_centred(ulam_context *ctx, forms f, const number *shared, const number *keyed,
+                                              number *found) {
+  f.second = NULL;
+  int64_t of_groups = f.own * f.span;
   char *mark = ctx->arena_cursor;
-  number *column = ulam_alloc(ctx, (f->rows + ROWS + first_rows(f)) * (int64_t)sizeof *column);
-  for (int64_t v = 0; v < f->plan.values; ++v) {
-    dense_zero(column, f->rows);
-    add_value(f, v, shared, keyed, column + f->rows + ROWS, column);
-    for (int64_t r = 0; r < f->rows; ++r) found[r * f->plan.values + v] = column[r];
+  number *column = f.own ? ulam_alloc(ctx, (of_groups + f.span) * (int64_t)sizeof *column) : NULL;
+  for (int64_t v = 0; v < f.plan.values && f.own; ++v) {
+    dense_zero(column, of_groups);
+    add_value(&f, v, shared, keyed, column + of_groups, column);
+    for (int64_t r = 0; r < of_groups; ++r) found[r * f.plan.values + v] = column[r];
   }
   ulam_release(ctx, mark);
+  put_shared_rows(&f, shared, found);
 }
 
 ULAM_API void KERNEL(form_values)(ulam_context *ctx, const number *table, const int64_t *plan, const number *shared,
@@ -144,10 +159,13 @@ ULAM_API void KERNEL(form_values)(ulam_context *ctx, const number *table, const 
   (void)p, (void)s, (void)k;
   forms f = forms_of(table, t, plan, values, columns, rows, own, span);
   if (f.second)
-    put_all_twofold(&f, shared, keyed, found);
+    put_all_twofold(f, shared, keyed, found);
   else
-    put_all_centred(ctx, &f, shared, keyed, found);
+    put_all_centred(ctx, f, shared, keyed, found);
 }
+
+/* Rows that have the number 1: the first of each group, or of all. */
+INLINE int64_t first_rows(const forms *f) { return f->own ? f->span : 1; }
 
 /* The product of two columns; those behind the first `count` numbers, up to ROWS, are 0 in one of them. */
 INLINE number product_of_columns(int64_t count, const number *a, const number *b) {
@@ -157,8 +175,8 @@ INLINE number product_of_columns(int64_t count, const number *a, const number *b
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* Adds what the adjoints of a value, a column of all rows and some zeros, give to coefficients; `centres`: those of what
- * means make of it, if there are any. */
+/* Adds what the adjoints of a value, a column of all rows and some zeros, give to coefficients; `centres`: room for those
+ * of what means make of it. */
 INLINE void pull_value_back(const forms *f, int64_t value, const number *restrict column, number *restrict centres,
                             number *restrict shared_adj, number *restrict keyed_adj) {
   number centre = 0;
@@ -181,12 +199,14 @@ INLINE void pull_value_back(const forms *f, int64_t value, const number *restric
 CLONES_OF_NUMBERS static void pull_all_back(ulam_context *ctx, const forms *f, const number *found_adj,
                                             number *shared_adj, number *keyed_adj) {
   char *mark = ctx->arena_cursor;
-  number *column = ulam_alloc(ctx, (f->rows + ROWS + first_rows(f)) * (int64_t)sizeof *column);
-  for (int64_t i = 0; i < ROWS; ++i) column[f->rows + i] = 0;
-  for (int64_t v = 0; v < f->plan.values; ++v) {
-    for (int64_t r = 0; r < f->rows; ++r) column[r] = found_adj[r * f->plan.values + v];
-    pull_value_back(f, v, column, column + f->rows + ROWS, shared_adj, keyed_adj);
+  int64_t values = f->plan.values, height = f->rows + ROWS; /* of a column, with zeros behind */
+  number *columns = ulam_alloc(ctx, (values * height + first_rows(f)) * (int64_t)sizeof *columns);
+  for (int64_t v = 0; v < values; ++v) {
+    for (int64_t r = 0; r < f->rows; ++r) columns[v * height + r] = found_adj[r * values + v];
+    for (int64_t i = 0; i < ROWS; ++i) columns[v * height + f->rows + i] = 0;
   }
+  for (int64_t v = 0; v < values; ++v)
+    pull_value_back(f, v, columns + v * height, columns + values * height, shared_adj, keyed_adj);
   ulam_release(ctx, mark);
 }
 
