@@ -221,6 +221,27 @@ TWOFOLD_CLONES_OF_NUMBERS static number exact_group_squares(int64_t groups, int6
   return total;
 }
 
+/* Of coefficients of groups there may be many: a multiple of LANES. */
+CLONES static number sum_of_squares(int64_t count, const number *restrict x) {
+  lanes total = {0}, part;
+  for (int64_t k = 0; k < count; k += LANES) {
+    LANES_OF(part, x + k);
+    total = plus(total, times(part, part));
+  }
+  return SUM(total);
+}
+
+/* y += x b, of as many. */
+CLONES static void add_multiple(int64_t count, const number *restrict x, number b, number *restrict y) {
+  lanes part, sum;
+  for (int64_t k = 0; k < count; k += LANES) {
+    LANES_OF(part, x + k);
+    LANES_OF(sum, y + k);
+    sum = plus(sum, scaled(part, b));
+    KEEP(y + k, sum);
+  }
+}
+
 static void *aligned(ulam_context *ctx, int64_t count) {
   char *found = ulam_alloc(ctx, (count + 1) * (int64_t)sizeof(lanes));
   return found + (-(uintptr_t)found & (sizeof(lanes) - 1));
@@ -272,7 +293,7 @@ ULAM_API ONE_BY_ONE void KERNEL(reduced_squares)(ulam_context *ctx, const number
     each[k] = b[k] - best[k];
   }
   each[shared] = -1;
-  for (int64_t k = 0; k < own * groups; ++k) squares += mine[k] * mine[k];
+  if (own) squares += sum_of_squares(own * groups, mine);
   if (is_twofold(s, shared)) {
     number *exact_half = (number *)half;
     sums[0] = exact_shared_squares(shared, table, table + reduced_table_size(shared), each, exact_half);
@@ -308,11 +329,11 @@ ULAM_API ONE_BY_ONE void KERNEL(reduced_squares_pullback)(ulam_context *ctx, con
   if (sums_adj[0] != 0) {
     number twice = 2 * sums_adj[0];
     for (int64_t k = 0; k < shared && b_adj; ++k) b_adj[k] += twice * b_half[k];
-    for (int64_t k = 0; k < own * groups && mine_adj; ++k) mine_adj[k] += twice * mine_half[k];
+    if (own && mine_adj) add_multiple(own * groups, mine_half, twice, mine_adj);
   }
   if (sums_adj[1] != 0) {
     number twice = 2 * sums_adj[1];
     for (int64_t k = 0; k < shared && b_adj; ++k) b_adj[k] += twice * b[k];
-    for (int64_t k = 0; k < own * groups && mine_adj; ++k) mine_adj[k] += twice * mine[k];
+    if (own && mine_adj) add_multiple(own * groups, mine, twice, mine_adj);
   }
 }
