@@ -1,13 +1,13 @@
 """Random programs of sums over rows, with random data: the levels and layouts against level 0.
 
-    python benchmarks/row_layouts.py [--first 0] [--count 300]
+    python benchmarks/row_layouts.py [--first 0] [--count 300] [--nests]
 
 Each program (`tests/oracles/row_programs.py`) runs at level 0, at level 3 without layouts, at level 3 and at level 4,
 with its data, at three points, one of them far out. Log densities and gradients have to agree to 1e-9 of the largest
 of them, what is not finite exactly in kind; rejections have to be the same, but for matrices that rounding alone makes
 none of a kind: levels 3 and 4 take no factor of what has been multiplied from factors. Told are differences, and at the
 end how often which layout was taken. Where numbers of the data cancel (an entry of 1e300) sums may overflow in another
-order: such differences are told, too. The exit status is 1 if there was any.
+order: such differences are told, too. `--nests`: of loops inside of each other (`nest_programs.py`). The exit status is 1 if there was any.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 
+from nest_programs import nest_data, nest_program
 from row_programs import row_data, row_program
 
 import ulam
@@ -57,9 +58,9 @@ def _differ(found: np.ndarray[Any, Any] | str, expected: np.ndarray[Any, Any] | 
     return bool(np.abs(found[finite] - expected[finite]).max(initial=0) > 1e-9 * size)
 
 
-def check(seed: int, taken: collections.Counter[str]) -> list[str]:
+def check(seed: int, taken: collections.Counter[str], *, nests: bool) -> list[str]:
     """What is different for a seed."""
-    program, data = row_program(seed), row_data(seed)
+    program, data = (nest_program(seed), nest_data(seed)) if nests else (row_program(seed), row_data(seed))
     base = ulam.StanModel(program, data, opt_level=0)
     rng = np.random.default_rng(seed)
     points = [rng.normal(0, size, base.param_unc_num()) for size in (0.3, 1.0, 30.0)]
@@ -80,12 +81,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--nests", action="store_true", help="loops inside of each other")
     asked = parser.parse_args()
     taken: collections.Counter[str] = collections.Counter()
     differences = 0
     for seed in range(asked.first, asked.first + asked.count):
         try:
-            found = check(seed, taken)
+            found = check(seed, taken, nests=asked.nests)
         except Exception as error:
             found = [f"{seed}: {type(error).__name__}: {error}"]
         differences += bool(found)

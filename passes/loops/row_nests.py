@@ -189,9 +189,10 @@ class RowNest:
         found: list[Form] = []
         for loop in self.inner_loops():
             lower, upper = self.forms.of(loop.lb), self.forms.of(not_clamped(loop.ub))
-            if lower is None or upper is None:
+            most = None if lower is None or upper is None else self.forms.bounds(plus(upper, lower, -1))[1]
+            if most is None or any(is_inside(value, self.loop) for value in self.forms.values_of(most)):
                 raise NotApplicable("an inner loop's size depends on the row")
-            found.append(plus({(): SHORT_COLUMNS}, plus(upper, lower, -1), -1))
+            found.append(plus({(): SHORT_COLUMNS}, most, -1))
         return [form for k, form in enumerate(found) if form not in found[:k]]
 
     # ------------------------------------------------------------ sums
