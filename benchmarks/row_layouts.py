@@ -7,7 +7,8 @@ with its data, at three points, one of them far out. Log densities and gradients
 of them, what is not finite exactly in kind; rejections have to be the same, but for matrices that rounding alone makes
 none of a kind: levels 3 and 4 take no factor of what has been multiplied from factors. Told are differences, and at the
 end how often which layout was taken. Where numbers of the data cancel (an entry of 1e300) sums may overflow in another
-order: such differences are told, too. `--nests`: of loops inside of each other (`nest_programs.py`). The exit status is 1 if there was any.
+order: such differences are told, too. `--nests`: of loops inside of each other (`nest_programs.py`). The exit status
+is 1 if there was any.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Bounds are literals, sizes, numbers of the loops around, or data by these; a ter
 and may depend on some of the numbers only, or on none: loops that repeat what is inside.
 """
 
+# ruff: noqa: E501  (Stan text in tables)
 from __future__ import annotations
 
 import random
@@ -56,7 +57,8 @@ class _Nest:
         """A statement that adds to the target; it reads some of the numbers."""
         kinds = [kind for kind in _TERMS if all(letter in numbers for letter in kind)]
         text = self.random.choice(_TERMS[self.random.choice(kinds)]).format(**numbers)
-        return self.random.choice(("target += {};", "target += 0.5 * {};", "{{ real t = {}; target += t; }}")).format(text)
+        forms = ("target += {};", "target += 0.5 * {};", "{{ real t = {}; target += t; }}")
+        return self.random.choice(forms).format(text)
 
     def statement(self, numbers: dict[str, str], depth: int) -> str:
         """A loop, perhaps with terms beside loops inside of it."""
