@@ -6,6 +6,8 @@
     for k: t[k] = log(c[k])             the reverse loop over k has no iteration if that over n had none
     for n < N: target += t[g[n]]
 
+    target += N == 0 ? 0 : N * log(a)   a loop whose iterations are counted is no other
+
 Invariants leave loops that may have no iteration: at a = 0 the program would have computed no logarithm, and what is
 computed for nothing must not have a slope of 0 * infinity. Where a loop runs slopes are what they were, NaN included.
 """
@@ -19,7 +21,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.scalar_ops import CMPI, constant_integer, known_constant
 from ulam.dialects.walk import blocks_of, ops_of, ops_within
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.autodiff.partials import SCALAR_OPS, is_constant, row_name
@@ -105,8 +107,8 @@ class _Users:
             if any(map(self._is_passive, _with_those_around(user, top))):
                 continue
             if top is user:
-                others = self.loops.get(user)
-                if others is None or type(user) not in _RECORDED:
+                others = self.loops.get(user) if type(user) in _RECORDED else None
+                if others is None and (others := _counted(user)) is None:
                     return None
                 bounds |= dict.fromkeys(others)
                 continue
@@ -172,6 +174,16 @@ def _loops_around(op: Operation, block: Block) -> list[scf.ForOp]:
         if loops and all(_may_be_idle(loop, op) for loop in loops):
             return loops
     return []
+
+
+def _counted(op: Operation) -> Bounds | None:
+    """A loop from 0 to the number of equal terms that an op takes, as in `count == 0 ? 0 : count * x`."""
+    if not isinstance(op, arith.SelectOp) or known_constant(op.lhs) != 0:
+        return None
+    test = op.cond.owner
+    if not isinstance(test, arith.CmpiOp) or test.predicate != CMPI["eq"] or constant_integer(test.rhs) != 0:
+        return None
+    return ((test.rhs, test.lhs),)
 
 
 def _may_be_idle(loop: scf.ForOp, ahead_of: Operation) -> bool:

@@ -135,6 +135,7 @@ def _data_only(block: Block, rejections: bool, variables: bool) -> list[Operatio
             if has_adjoints and _hands_on(inner):
                 for root in filter(_is_allocated, map(viewed, inner.operands)):
                     writers.setdefault(root, []).append(op)  # under another name it may be written
+    candidates.update({op: False for op in block.ops if _is_variable(op) and op.results[0] not in writers})
     for root, ops in writers.items():
         if not _may_be_written_ahead(root, ops, block):
             candidates.update(dict.fromkeys(ops, False))
@@ -172,6 +173,11 @@ def _may_be_written_ahead(root: SSAValue, writers: list[Operation], block: Block
         readers.discard(following)
         following = following.next_op
     return not readers and all(isinstance(op, _OF_MEMORY) for op in users(owner))
+
+
+def _is_variable(op: Operation) -> bool:
+    """Whether it is memory of a variable of the program."""
+    return isinstance(op, rt.AllocOp) and op.variable is not None
 
 
 def _hands_on(op: Operation) -> bool:
@@ -215,7 +221,7 @@ def _surely_fails(op: Operation) -> bool:
 
 
 def _may_move(op: Operation, rejections: bool, variables: bool) -> bool:
-    if isinstance(op, rt.AllocOp) and op.variable is not None and not variables:
+    if _is_variable(op) and not variables:
         return False
     for inner in ops_within(op):
         cls = type(inner)

@@ -24,6 +24,7 @@ STATEMENTS = {
     "target += log_sum_exp(p); }",
     "stored": "for (n in 1 : N) { vector[K] p = log(c) * sqrt(b); for (k in 1 : K) target += exp(p[k] * x[n] + a); }",
     "filled": "for (n in 1 : N) { vector[K] p = log(a) + c; target += normal_lpdf(x[n] | p, sqrt(b)); }",
+    "counted": "for (n in 1 : N) target += normal_lpdf(a | b, 3) - log(a);",
     "reduced_rows": "for (n in 1 : N) x[n] ~ normal(b + n * sum(sqrt(c)), 2);",
     "reduced_vectors": "for (n in 1 : N) y[n] ~ multi_normal([a * n, x[n] * sum(log(c))]', [[2, 1], [1, 2]]);",
 }

