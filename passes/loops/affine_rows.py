@@ -262,12 +262,17 @@ class Nest:
         if any(terms is None for terms in arms):
             return None
         first, second = (terms or [] for terms in arms)
-        both = [term for term in first if term in second]
-        found = list(both)
-        for arm, terms in enumerate((first, second)):
+        found: Terms = []
+        alone: Terms = []
+        rest = list(second)  # a term may be there twice, in the other arm once
+        for term in first:
+            if term in rest:
+                rest.remove(term)
+                found.append(term)
+            else:
+                alone.append(term)
+        for arm, terms in enumerate((alone, rest)):
             for term in terms:
-                if term in both:
-                    continue
                 chosen = self._only_in(op, arm, term)
                 if chosen is None:
                     return None
