@@ -35,7 +35,7 @@ model {
 _OUTER = ("1:J", "1:K", "0:2", "2:3", "1:1")
 _OF_J = ("1:m[{j}]", "m[{j}]:3", "g[{j}]:K", "1:{j}", "{j}:J")
 _TERMS: dict[str, tuple[str, ...]] = {
-    "": ("normal_lpdf(a | 0, s)", "-log(s)", "a * 0.3", "log_sum_exp(a, s)", "-square(a)"),
+    "": ("normal_lpdf(a | 0, s)", "-log(s)", "a * 0.3", "log_sum_exp(a, log(s))", "-square(a)"),
     "j": (
         "normal_lpdf(x[{j}] | u[{j}], s)", "normal_lpdf(x[{j}] | a, exp(x[{j}]))", "-exp(x[{j}]) * a", "log1p_exp(u[{j}])",
         "poisson_log_lpmf(g[{j}] | a + u[{j}])", "student_t_lpdf(x[{j}] | 3, a * x[{j}], s)", "normal_lccdf(x[{j}] | u[g[{j}]], 2)",
