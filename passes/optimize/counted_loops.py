@@ -122,10 +122,8 @@ class _Counted:
         ops = copies(found[::-1], mapping)
         end = mapping.get(self.bound, self.bound)
         if self.is_strict:
-            one = form.constant(1, location)
-            less = _SUB(end, one.results[0], stan.INT, location=location)  # type: ignore[call-arg]
-            ops += [one, less]
-            end = less.results[0]
+            ops += _with_1(_SUB, end, location)
+            end = ops[-1].results[0]
         return ops, end
 
     def _count_by(self, number: SSAValue) -> None:
@@ -140,10 +138,9 @@ class _Counted:
             if statement.is_before_in_block(step):
                 replace_uses(op.results[0], number)
             else:
-                one = form.constant(1, op.location)
-                more = _ADD(number, one.results[0], stan.INT, location=op.location)  # type: ignore[call-arg]
-                op.parent.insert_ops_before([one, more], op)
-                replace_uses(op.results[0], more.results[0])
+                more = _with_1(_ADD, number, op.location)
+                op.parent.insert_ops_before(more, op)
+                replace_uses(op.results[0], more[-1].results[0])
             discard(op)
         discard(step)
         form.erase_unused([value])
@@ -160,13 +157,23 @@ class _Counted:
         """Sets the counter, if there has been an iteration."""
         before = form.read(self.counter, location)
         ops, end = self._bound(location)
-        some = _LE(before.results[0], end, stan.INT, location=location)  # type: ignore[call-arg]
+        some = _of_ints(_LE, before.results[0], end, location)
         again, last = self._bound(location)
-        one = form.constant(1, location)
-        more = _ADD(last, one.results[0], stan.INT, location=location)  # type: ignore[call-arg]
-        set_ = [*again, one, more, form.assign(self.counter, more.results[0], location), form.yield_(location)]
+        more = _with_1(_ADD, last, location)
+        set_ = [*again, *more, form.assign(self.counter, more[-1].results[0], location), form.yield_(location)]
         arms = (Region(Block(set_)), Region(Block([form.yield_(location)])))
         return [before, *ops, some, stan.IfOp(some.results[0], *arms, location=location)]
+
+
+def _of_ints(operator: type[Operation], left: SSAValue, right: SSAValue, location: LocationAttr) -> Operation:
+    """A binary operator of two ints, whose result is one."""
+    return operator(left, right, stan.INT, location=location)  # type: ignore[call-arg]
+
+
+def _with_1(operator: type[Operation], value: SSAValue, location: LocationAttr) -> list[Operation]:
+    """The ops of `value + 1`, or of another operator; the last one has the result."""
+    one = form.constant(1, location)
+    return [one, _of_ints(operator, value, one.results[0], location)]
 
 
 def _adds_one(step: stan.AssignOp) -> bool:
