@@ -145,7 +145,7 @@ ELSEWHERE = {
     "gaussian_dlm_filter": "tests/library/test_dynamic_linear_model.py",
     "reduced_squares": "tests/layouts/test_reduced_squares.py",
     "form_values": "tests/layouts/test_form_values.py",
-    "sparse_product": "tests/layouts/test_sparse_designs.py",
+    "design_product": "tests/layouts/test_design_products.py",
     "evaluate_pieces": "tests/runtime/test_pieces.py",
     "log_recursion": "tests/library/test_log_recursion.py",
 }

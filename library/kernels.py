@@ -68,8 +68,8 @@ class Kernel:
     tangent: str = "dual"
     """How the derivative of a differentiable kernel along a direction is found. `dual`: by `ulam_<name>_dual`, the same
     with dual numbers in place of reals, as it is for all pullbacks but those of the next two; `order`: a result's
-    element has the tangent of the element that it was; `linear`: by the same kernel of the first argument's tangents,
-    with 0 times their sum as its real; else the C function `ulam_<tangent>(context, the same arguments, tangents...)`,
+    element has the tangent of the element that it was; `linear`: by the same kernel of the first arguments' tangents,
+    as many as it has outputs; else the C function `ulam_<tangent>(context, the same arguments, tangents...)`,
     with a tangent for each f64 buffer, those of outputs written (null: not wanted). `none`: not at all."""
     effects: str = ""
     """`""`: its result depends on its inputs only; `"rng"`: draws, ordered; `"print"`: prints, ordered."""
@@ -309,8 +309,8 @@ _PIECES = {
     ),
 }
 
-# Products of sparse data and coefficients (runtime/c/sparse_designs.c): columns of x begin at `offsets`, neighbours in
-# one are `stride` apart. Behind the k coefficients the sum of 0 times each: not 0 if one is not finite.
+# Products of sparse data and coefficients (runtime/c/design_products.c): columns of x begin at `offsets`, neighbours in
+# one are `stride` apart.
 SPARSE_FIGURES = 9
 _SPARSE: dict[str, Kernel] = {
     "sparse_range": Kernel("in:i64[2] kept:i64[2] value:i64 value:i64"),
@@ -322,9 +322,13 @@ _SPARSE: dict[str, Kernel] = {
         f"in:f64 in:i64[k] k:i64 stride:i64 in:i64[2] in:i64[k] in:i64[{SPARSE_FIGURES}] "
         "out:i64[d] d:i64 out:i32[n] n:i64 out:f64[w] w:i64"
     ),
-    "sparse_product": _differentiable(
-        "in:f64[k] k:i64 value:f64 in:f64 in:i64 in:i32 in:f64 value:i64 m:i64 out:f64[m]", "sparse_product_pullback",
+    "design_product": _differentiable(
+        "in:f64[k] k:i64 in:f64 in:i64 in:i32 in:f64 value:i64 m:i64 out:f64[m]", "design_product_pullback",
         tangent="linear",
+    ),
+    "design_products": _differentiable(
+        "in:f64[k] in:f64[k] k:i64 in:f64 in:i64 in:i32 in:f64 value:i64 m:i64 out:f64[m] out:f64[m]",
+        "design_products_pullback", tangent="linear",
     ),
 }  # fmt: skip
 

@@ -98,7 +98,8 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
         'if-changed{passes="chosen-elements,products-ahead" then="cse,licm,dce"}',
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
-        *(("sparse-designs",) if layouts else ()),
+        *(("design-products",) if layouts else ()),
+        'if-changed{passes="columns-together" then="cse,licm,dce"}',
         *((CHOSEN_NESTS,) if layouts and hessian else ()),
         "shared-divisors{function=evaluate}",
     )

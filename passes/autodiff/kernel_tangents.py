@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f64, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ulam.dialects import ad, rt
@@ -90,28 +90,28 @@ class _KernelTangent:
         builder.for_loop(builder.i64(0), count, body)
 
     def of_first(self) -> None:
-        """A kernel that is linear in its first argument, the only one that varies; a real tells whether that is finite.
-        """
-        out = self.mode.tangent(self.op.arguments[-1])
-        if out is None:
+        """A kernel that is linear in its first arguments, as many as it has outputs, which are all that varies."""
+        outs = [argument for parameter, argument in self.arguments if parameter.kind == "out"]
+        results = [self.mode.tangent(out) for out in outs]
+        if all(result is None for result in results):
             return
-        builder, count = self.builder, self._size(0)
+        varying = [self._tangents(n) for n in range(len(outs))]
+        results = [self.builder.alloc(self._size(-1)) if result is None else result for result in results]
+        arguments = self.op.arguments[len(outs) : -len(outs)]
+        self._call(self.op.function.data, [*varying, *arguments, *results], self.op)
+
+    def _tangents(self, n: int) -> SSAValue:
+        """A copy of the tangents of an argument."""
+        builder, count = self.builder, self._size(n)
         tangents = builder.alloc(count)
 
         def copy(i: SSAValue, _: object) -> tuple[()]:
-            tangent = self.mode.load(self.op.arguments[0], i) or builder.f64(0.0)
+            tangent = self.mode.load(self.op.arguments[n], i) or builder.f64(0.0)
             builder.store(tangent, tangents, i, initial=True)
             return ()
 
         builder.for_loop(builder.i64(0), count, copy)
-
-        def body(i: SSAValue, carried: Sequence[SSAValue]) -> tuple[SSAValue]:
-            term = builder.mulf(builder.f64(0.0), builder.load(tangents, i))
-            return (builder.addf(carried[0], term, reassociate=True),)
-
-        (finite,) = builder.for_loop(builder.i64(0), count, body, [builder.f64(0.0)])
-        arguments = [finite if argument.type == f64 else argument for _, argument in self.arguments]
-        self._call(self.op.function.data, [tangents, *arguments[1:-1], out], self.op)
+        return tangents
 
     def linear(self) -> None:
         """A pullback that is linear in the adjoints and depends on nothing else that varies."""

@@ -4,7 +4,7 @@
     for k: for n: m[n] = m[n] + x[n + N * k] * b[k]    →     for k: for n: m[n] += x[n + N * k] * b[k]
 
 As a product of a matrix and a vector has them: layouts of the data then see the sums (`linear-layouts`,
-`sparse-designs`), and the reverse needs nothing of what the memory held. Only memory that is 0 at first, to which
+`design-products`), and the reverse needs nothing of what the memory held. Only memory that is 0 at first, to which
 nothing else is stored, and nests whose rows are side by side: what one loop alone adds is left to `loop-fusion`.
 Levels 3 and 4.
 """

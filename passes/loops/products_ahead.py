@@ -6,7 +6,7 @@
 
 So `dot_product(row(X, n), beta)`, `sum(X[n] .* b')`, `b' * X'` and loops over columns inside of one over rows are what
 `X * beta` is: the matrix is read as it is stored, the rows run side by side, and layouts of the data (`unique-designs`,
-`sparse-designs`) see the product. Rows that are stored one behind the other (`array[N] vector[K]`) are transposed when
+`design-products`) see the product. Rows that are stored one behind the other (`array[N] vector[K]`) are transposed when
 data are bound; of few rows or columns the loop stays as it was, beside that one.
 """
 

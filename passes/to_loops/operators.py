@@ -352,7 +352,7 @@ class _BlockedProduct:
     def begin(self, first: SSAValue, end: SSAValue) -> None:
         builder = self.low.builder
         block = builder.alloc(builder.i64(BLOCK), zero=True)
-        add_columns(builder, self.a, self.b, (first, end), block, together=not self.low.outlined.terms.whole)
+        add_columns(builder, self.a, self.b, (first, end), block)
         self.block, self.first = block, first
 
 

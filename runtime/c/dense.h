@@ -142,6 +142,17 @@ void dense_rotate_columns(ulam_context *ctx, int64_t n, dense_rotations *rotatio
 void dense_multiply_symmetric(int64_t n, const double *A, int64_t leading, const double *x, double *p);
 #endif
 
+/* Some rows of columns, the first of which are at x[offsets[c]]: columns 0 to count - 1, or those of these numbers. */
+typedef struct {
+  const double *x;
+  const int64_t *offsets, *numbers;
+  int64_t count, rows, stride;
+} dense_columns;
+/* Of each side, at most two, y := the product of columns and factors, factors_adj += that of y and columns; of levels 3
+ * and 4. */
+void dense_add_columns(const dense_columns *columns, int sides, const double *const *factors, double *const *y);
+void dense_dot_columns(const dense_columns *columns, int sides, const double *const *y, double *const *factors_adj);
+
 /* Eigenvalues in ascending order and orthonormal eigenvectors, in V's columns, of the symmetric A. */
 int32_t dense_eigen_symmetric(ulam_context *ctx, const char *name, const double *A, int64_t n, double *V, double *w);
 

@@ -352,8 +352,8 @@ def test_pullback_of_nothing(name: str) -> None:
     """Without adjoints of outputs, nothing is written."""
     case = next((c for c in PULLBACKS if c[0] == name), None)
     if case is None:
-        # eigendecompose_sym by another name; one that calls compiled code (test_pieces.py); two of tests/layouts
-        assert name in ("eigenvectors_sym", "evaluate_pieces", "form_values", "sparse_product")
+        # eigendecompose_sym by another name; one that calls compiled code (test_pieces.py); three of tests/layouts
+        assert name in ("eigenvectors_sym", "evaluate_pieces", "form_values", "design_product", "design_products")
         return
     _, inputs, sizes, _, _ = case
     outputs = [p for p in KERNELS[name].parameters if p.kind in ("out", "kept") and p.element == "f64"]

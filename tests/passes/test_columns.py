@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.passes.to_loops.columns import IN_A_ROW, TOGETHER
+from ulam.passes.loops.columns_together import TOGETHER
+from ulam.passes.to_loops.columns import IN_A_ROW
 
 PROGRAM = """data { int N; int K; matrix[N, K] X; matrix[N, 3] Z; array[N] int<lower=0, upper=1> y; vector[N] w; }
 parameters { real a; vector[K] b; vector[3] c; real<lower=0> s; }

@@ -565,3 +565,4 @@ void BLOCKS(pull_back)(ulam_context *ctx, int64_t n, const double *L, double *G)
 
 #include "blocks_of_terms.h"
 #include "blocks_of_eigenvectors.h"
+#include "blocks_of_columns.h"

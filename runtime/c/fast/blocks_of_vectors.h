@@ -29,7 +29,11 @@ enum {
   int ulam_##vectors##_pull_back_terms(int64_t n, const double *L, const double *z, double of_square, double of_logs,   \
                                        double *A_adj, double *b_adj);                                                   \
   void ulam_##vectors##_rotate_columns(ulam_context *ctx, int64_t n, dense_rotations *rotations, double *Q);            \
-  void ulam_##vectors##_multiply_symmetric(int64_t n, const double *A, int64_t leading, const double *x, double *p);
+  void ulam_##vectors##_multiply_symmetric(int64_t n, const double *A, int64_t leading, const double *x, double *p);    \
+  void ulam_##vectors##_add_columns(const dense_columns *columns, int sides, const double *const *factors,              \
+                                    double *const *y);                                                                  \
+  void ulam_##vectors##_dot_columns(const dense_columns *columns, int sides, const double *const *y,                    \
+                                    double *const *factors_adj);
 
 ULAM_BLOCKS(baseline)
 ULAM_BLOCKS(avx2)

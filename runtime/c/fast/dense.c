@@ -51,3 +51,9 @@ void dense_rotate_columns(ulam_context *ctx, int64_t n, dense_rotations *rotatio
 void dense_multiply_symmetric(int64_t n, const double *A, int64_t leading, const double *x, double *p) {
   CALL(multiply_symmetric, n, A, leading, x, p);
 }
+void dense_add_columns(const dense_columns *columns, int sides, const double *const *factors, double *const *y) {
+  CALL(add_columns, columns, sides, factors, y);
+}
+void dense_dot_columns(const dense_columns *columns, int sides, const double *const *y, double *const *factors_adj) {
+  CALL(dot_columns, columns, sides, y, factors_adj);
+}

@@ -58,8 +58,7 @@ model { target += -sum(square(A * x)); }
 
 // -----
 // Many elements: as many sums side by side as where their number is not known.
-data { matrix[200, 11] A; }
-parameters { vector[11] x; }
+parameters { matrix[200, 11] A; vector[11] x; }
 model { target += -sum(exp(A * x)); }
 // GRADIENT: func.func @evaluate
 // GRADIENT-COUNT-2: #rt.loop<interleave 4>

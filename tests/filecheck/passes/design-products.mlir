@@ -1,14 +1,11 @@
-// A product of data and coefficients: bind lists what is not 0, and columns are gone through where it does not.
-// RUN: stan-opt %s -p sparse-designs | filecheck %s
+// A product of data and coefficients is a call; bind lists what is not 0. Coefficients are read where they are.
+// RUN: stan-opt %s -p design-products | filecheck %s
 
 // CHECK-LABEL: func.func @evaluate
-// CHECK: %[[LEFT:.*]] = rt.bound 11 : i64
-// CHECK: scf.for %[[COLUMN:[0-9]+]] =
-// CHECK: rt.store %{{.*}}, %[[B:.*]][%[[COLUMN]]] initial : f64
-// CHECK: rt.loop = #rt.loop<cold>
-// CHECK: rt.kernel sparse_product(%[[B]],
-// CHECK: scf.for %{{[a-z_0-9]+}} = %zero to %[[LEFT]] step
+// CHECK: %[[B:.*]] = rt.view %theta[%zero] : !rt.buf<f64>
+// CHECK: rt.kernel design_product(%[[B]],
 // Sums that begin with something else stay.
+// CHECK: ad.accumulate %z
 // CHECK-NOT: rt.kernel
 // CHECK-LABEL: func.func @bind
 // CHECK: rt.kernel sparse_range

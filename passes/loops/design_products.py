@@ -1,14 +1,13 @@
-"""Products of a matrix of data and coefficients read what is not 0 alone, if `bind` finds that most of it is 0.
+"""Products of a matrix of data and coefficients are calls, which read what is not 0 alone if most of the data is 0.
 
     for k: for n: y[n] += X[n, k] * b[k]      →     bind:      design, index, values = sparse_rows(X)
-                                                    evaluate:  y = sparse_product(design, index, values, b)
-                                                               for k in 0 to (sparse ? 0 : K): for n: ... as before
+                                                    evaluate:  y = design_product(design, index, values, b)
 
 What is recognised are nests of a loop over columns and one over rows, whose rows sum up products of data and of what
-does not change from row to row, as products of matrices and vectors are. The nest stays, for data that are not sparse;
-its outer bound says which of both is done. Coefficients are gathered in front, once for all rows if they are the same
-for all. A 0 of the data times what is not finite is NaN, so such products read everything
-(runtime/c/sparse_designs.c).
+does not change from row to row, as products of matrices and vectors are. A kernel that is there already, for each kind
+of processor, takes no time to compile, where the nest and the one of its derivative would be a third of a regression.
+Coefficients are gathered in front, once for all rows if they are the same for all. A 0 of the data times what is not
+finite is NaN, so such products read everything (runtime/c/design_products.c).
 """
 
 from __future__ import annotations
@@ -25,30 +24,32 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import SPARSE_FIGURES
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, block_of, is_inside, terminator
+from ulam.passes.loops.columns_together import summed_nest
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import PURE, UNKNOWN, Root, root, viewed, written_roots_within
-from ulam.passes.loops.index_forms import Form, IndexForms, plus
+from ulam.passes.loops.effects import UNKNOWN, Root, root, viewed, written_roots_within
+from ulam.passes.loops.index_forms import Form, IndexForms
 from ulam.passes.loops.linear_binding import write_arm
-from ulam.passes.loops.linear_rows import Copier, Environment, carry, is_of_column, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, is_of_column, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, take_slots
 from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import discard
 from ulam.passes.running import TellingPass
 
-REASONS = ("its columns have too few zeros", "it has too many rows or entries")  # in the order of sparse_designs.c
-MOST_PRODUCTS = 2
-"""What is written for one takes a tenth of a small program's time to compile, whether its data are sparse or not."""
+REASONS = ("its columns have too few zeros", "it has too many rows or entries")  # in the order of design_products.c
+AT_ONCE = 2
+"""Products of one matrix that a call makes."""
 FIGURES = ("rows", "columns", "entries", "full columns", "bytes")
 _INTEGERS = rt.BufferType(i64)
 _REALS = rt.BufferType(f64)
 _KEPT = (_INTEGERS, rt.BufferType(i32), _REALS)
-"""The design, the index and the values of sparse_designs.c."""
+"""The design, the index and the values of design_products.c."""
 
 
-class SparseDesigns(TellingPass):
-    """Lets products of data and coefficients leave out what is 0, where data are sparse."""
+class DesignProducts(TellingPass):
+    """Makes products of data and coefficients calls, which leave out what is 0 where data are sparse."""
 
-    name = "sparse-designs"
+    name = "design-products"
 
     def changes(self, module: ModuleOp) -> bool:
         top, bind = evaluate_of(module, self.name).body.block, bind_of(module)
@@ -65,14 +66,9 @@ class SparseDesigns(TellingPass):
                 continue
             if product is not None:
                 products.append(product)
-        if len(products) > MOST_PRODUCTS:
-            for product in products:
-                why = f"there are more than {MOST_PRODUCTS} such products, and each takes time to compile"
-                remark_on(self.name, product.columns, f"zeros of its data are not looked for: {why}", done=False)
-            return False
         for product in products:
             _Writer(product, module, bind, top).write()
-            remark_on(self.name, product.rows, "zeros of its data are left out where there are many", done=True)
+            remark_on(self.name, product.rows, "its sums are a call, which leaves out zeros of its data where there are many", done=True)
         return bool(products)
 
 
@@ -93,16 +89,13 @@ class Product:
     """What adds to sums of the rows, and the coefficients of the data."""
     stride: Form
     forms: IndexForms
-    groups: int
-    """So many columns belong to an iteration of the loop over columns: those of a group stand behind those of another.
-    """
 
     @staticmethod
     def of(columns: scf.ForOp, top: Block, slices: DataSlices) -> Product | None:
         """The product that a loop over columns makes; None if it makes none. Raises NoProduct."""
         if constant_integer(columns.step) != 1:
             return None
-        found = _summed(columns)
+        found = summed_nest(columns)
         if found is None:
             return None
         rows, targets = found
@@ -140,23 +133,7 @@ def _product(
     stride = _stride(data, forms, surroundings, slices)
     if not all(_is_of_row(target, forms, columns) for target, _ in sums):
         raise NoProduct("its sums are not side by side")
-    if _are_groups([[load.res for load in data], *(factors for _, factors in sums)], forms, columns):
-        return Product(
-            columns, rows, data[:1], [(target, found[:1]) for target, found in sums], stride, forms, len(data)
-        )
-    return Product(columns, rows, data, sums, stride, forms, 1)
-
-
-def _summed(columns: scf.ForOp) -> tuple[scf.ForOp, list[ad.AccumulateOp]] | None:
-    """The loop over rows inside of one over columns, and what adds to sums of rows, if they do nothing else."""
-    inside = [op for op in columns.body.block.ops if type(op) not in PURE and not isinstance(op, rt.LoadOp)]
-    if len(inside) != 2 or not isinstance(rows := inside[0], scf.ForOp) or columns.results or rows.results:
-        return None
-    ops = [op for op in rows.body.block.ops if type(op) not in PURE and not isinstance(op, rt.LoadOp)]
-    targets = [op for op in ops if isinstance(op, ad.AccumulateOp)]
-    if not targets or len(targets) != len(ops) - 1 or constant_integer(rows.step) != 1:
-        return None
-    return rows, targets
+    return Product(columns, rows, data, sums, stride, forms)
 
 
 def _terms(value: SSAValue, columns: scf.ForOp, slices: DataSlices) -> list[tuple[rt.LoadOp, SSAValue]] | None:
@@ -257,31 +234,6 @@ def _stride(data: Sequence[rt.LoadOp], forms: IndexForms, surroundings: _Surroun
     return strides[0]
 
 
-def _are_groups(terms: Sequence[Sequence[SSAValue]], forms: IndexForms, columns: scf.ForOp) -> bool:
-    """Whether the k-th value of iteration j is what the first one of iteration j + k * n would be, of n iterations."""
-    variable, count = columns.body.block.args[0], forms.of(columns.ub)
-    if constant_integer(columns.lb) != 0 or count is None:
-        return False
-
-    def is_moved(one: SSAValue, other: SSAValue, by: Form) -> bool:
-        if one is variable:
-            place = forms.of(other)
-            return place is not None and plus(place, {(forms.number(variable),): 1}, -1) == by
-        if one is other:
-            return not is_inside(one, columns) or isinstance(one.owner, Block)
-        a, b = one.owner, other.owner
-        if isinstance(a, Block) or isinstance(b, Block) or type(a) is not type(b) or a.properties != b.properties:
-            return False
-        pairs = zip(a.operands, b.operands, strict=True)
-        return len(a.operands) == len(b.operands) and all(is_moved(x, y, by) for x, y in pairs)
-
-    return all(
-        is_moved(values[0], value, {monomial: k * by for monomial, by in count.items()})
-        for values in terms
-        for k, value in enumerate(values[1:], 1)
-    )
-
-
 class _Writer:
     """Writes what `bind` finds out of a product's data, and what evaluations do with it."""
 
@@ -301,15 +253,17 @@ class _Writer:
         inside = OpWriter(product.columns)
         rows = inside.put(integer(arith.SubiOp, product.rows.ub, product.rows.lb))
         rows = inside.put(integer(arith.MaxSIOp, rows, inside.whole(0)))
-        taken = inside.compare_integers("ne", self.used, inside.whole(0))
-        done = inside.put(arith.SelectOp.create(operands=(taken, rows, inside.whole(0)), result_types=(i64,)))
         x = viewed(product.data[0].buffer)
-        for target, factors in product.sums:
-            coefficients, finite = self._coefficients(factors)
-            sums = self._sums(target, inside)
-            arguments = (coefficients, self.used, finite, x, *self.made, product.rows.lb, done, sums)
-            inside.before(rt.KernelOp("sparse_product", arguments, location=columns.location))
-        columns.operands = [columns.lb, self.left, *columns.operands[2:]]
+        for start in range(0, len(product.sums), AT_ONCE):
+            sides = product.sums[start : start + AT_ONCE]
+            coefficients = [self._coefficients(factors) for _, factors in sides]
+            sums = [self._sums(target, inside) for target, _ in sides]
+            arguments = (*coefficients, self.count, x, *self.made, product.rows.lb, rows, *sums)
+            name = "design_product" if len(sides) == 1 else "design_products"
+            inside.before(rt.KernelOp(name, arguments, location=columns.location))
+        for target, _ in product.sums:
+            self._leave_undefined(target)
+        discard(columns)
 
     # ------------------------------------------------------------ what bind does
 
@@ -319,12 +273,11 @@ class _Writer:
 
     def _bind(self) -> None:
         product, columns, write = self.product, self.product.columns, self.bind
-        zero, first_column, last = write.whole(0), self._bound(columns.lb), self._bound(columns.ub)
+        first_column, last = self._bound(columns.lb), self._bound(columns.ub)
         trips = write.put(integer(arith.SubiOp, last, first_column))
-        trips = write.put(integer(arith.MaxSIOp, trips, zero))
-        end = write.put(integer(arith.MuliOp, trips, write.whole(product.groups)))
-        count = write.put(integer(arith.MuliOp, end, write.whole(len(product.data))))
-        offsets = self._offsets(first_column, write.put(integer(arith.AddiOp, first_column, end)), count)
+        trips = write.put(integer(arith.MaxSIOp, trips, write.whole(0)))
+        count = write.put(integer(arith.MuliOp, trips, write.whole(len(product.data))))
+        offsets = self._offsets(first_column, last, count)
         extent = self._extent()
         stride_ops, stride = product.forms.write(
             product.stride, {value: self._bound(value) for value in product.forms.values_of(product.stride)}
@@ -345,10 +298,7 @@ class _Writer:
         write.before(
             rt.LayoutOp("sparse columns", slot, REASONS, FIGURES, outcome, told, location=product.rows.location)
         )
-        taken = write.compare_integers("eq", outcome, zero)
-        left = write.put(arith.SelectOp.create(operands=(taken, first_column, last), result_types=(i64,)))
-        used = write.put(arith.SelectOp.create(operands=(taken, count, zero), result_types=(i64,)))
-        self.left, self.used, *self.made = (self._evaluated(value) for value in (left, used, *made))
+        self.count, *self.made = (self._evaluated(value) for value in (count, *made))
 
     def _evaluated(self, value: SSAValue) -> SSAValue:
         """A value that `bind` computes, in evaluations."""
@@ -406,28 +356,39 @@ class _Writer:
 
     # ------------------------------------------------------------ what evaluations do
 
-    def _coefficients(self, factors: Sequence[SSAValue]) -> tuple[SSAValue, SSAValue]:
-        """The coefficients, as far out as they are the same, and the sum of 0 times each."""
-        product, columns = self.product, self.product.columns
+    def _coefficients(self, factors: Sequence[SSAValue]) -> SSAValue:
+        """The coefficients: where they are, if they stand one behind the other, or a copy, as far out as possible."""
+        columns = self.product.columns
+        copier = Copier(lambda value: not is_inside(value, columns))
+        column: SSAValue = columns.body.block.args[0]
+        load = factors[0].owner
+        if len(factors) == 1 and isinstance(load, rt.LoadOp) and self._is_next_to_next(load):
+            write = OpWriter(columns)
+            return write.put(rt.ViewOp(load.buffer, copier.value(load.index, {column: columns.lb}, write)))
         write = OpWriter(self._place(factors))
-        coefficients = write.put(rt.AllocOp(self.used, _REALS))
-        end, terms = self.used, len(product.data)
-        if terms > 1:
-            end = write.put(arith.DivSIOp.create(operands=(end, write.whole(terms)), result_types=(i64,)))
+        coefficients, end = write.put(rt.AllocOp(self.count, _REALS)), self.count
+        if len(factors) > 1:
+            end = write.put(arith.DivSIOp.create(operands=(end, write.whole(len(factors))), result_types=(i64,)))
         if constant_integer(columns.lb) != 0:
             end = write.put(integer(arith.AddiOp, columns.lb, end))
-        column, inside = new_loop(write, columns.lb, end, (write.number(0.0),))
-        rt.LoopAttr.of_kind("cold").put(loop_of(inside))
-        copier = Copier(lambda value: not is_inside(value, product.columns))
-        env: Environment = {columns.body.block.args[0]: column}
-        total: SSAValue = loop_of(inside).body.block.args[1]
-        zero = inside.number(0.0)
+        number, inside = new_loop(write, columns.lb, end)
+        env: Environment = {column: number}
         for n, factor in enumerate(factors):
             value = copier.value(factor, env, inside)
-            number = self._number(inside, column, columns.lb, n)
-            inside.before(rt.StoreOp(value, coefficients, number, initial=True))
-            total = inside.real(arith.AddfOp, total, inside.real(arith.MulfOp, zero, value), reassociate=True)
-        return coefficients, carry(inside, total)
+            place = self._number(inside, number, columns.lb, n)
+            inside.before(rt.StoreOp(value, coefficients, place, initial=True))
+        return coefficients
+
+    def _is_next_to_next(self, load: rt.LoadOp) -> bool:
+        """Whether successive columns read successive elements of a buffer, from a place that is known ahead."""
+        columns = self.product.columns
+        forms = IndexForms(columns)
+        form = forms.of(load.index)
+        if form is None or is_inside(load.buffer, columns):
+            return False
+        own = {monomial: count for monomial, count in form.items() if forms.variable in monomial}
+        others = [value for value in forms.values_of(form) if value is not columns.body.block.args[0]]
+        return own == {(forms.variable,): 1} and not any(is_inside(value, columns) for value in others)
 
     def _place(self, factors: Sequence[SSAValue]) -> Operation:
         """In front of which op, as far out as possible, the coefficients can be computed."""
@@ -454,6 +415,22 @@ class _Writer:
             place = around
         return place
 
+    def _leave_undefined(self, target: ad.AccumulateOp) -> None:
+        """Sums need no zeros to begin with where loops over the same rows are all that reads them."""
+        made, rows = viewed(target.buffer).owner, self.product.rows
+        assert isinstance(made, rt.AllocOp)
+        if target.buffer is not made.res:
+            return
+        for op in [use.operation for use in made.res.uses if use.operation is not target]:
+            if isinstance(op, rt.LoadOp):
+                loop = op.parent_op()
+                if not isinstance(loop, scf.ForOp) or (loop.lb, loop.ub, loop.step) != (rows.lb, rows.ub, rows.step):
+                    return
+                forms = IndexForms(rows, partner=loop)
+                if forms.of(op.index) is None or forms.of(op.index) != forms.of(target.index):
+                    return
+        del made.properties["zero"]
+
     def _sums(self, target: ad.AccumulateOp, write: OpWriter) -> SSAValue:
         """Where sums of the rows are, from the first row on."""
         rows = self.product.rows
@@ -461,10 +438,3 @@ class _Writer:
         first: Environment = {rows.body.block.args[0]: rows.lb}
         place = copier.value(target.index, first, write)
         return write.put(rt.ViewOp(target.buffer, place))
-
-
-def loop_of(inside: OpWriter) -> scf.ForOp:
-    """The loop that a writer writes in."""
-    loop = inside.anchor.parent_op()
-    assert isinstance(loop, scf.ForOp)
-    return loop

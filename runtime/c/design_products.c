@@ -54,6 +54,7 @@ ULAM_API void ulam_sparse_columns(ulam_context *ctx, const double *x, const int6
   memset(entries, 0, (size_t)k * 8);
   memset(figures, 0, FIGURES * 8);
   figures[F_ROWS] = rows, figures[F_COLUMNS] = k;
+  figures[DESIGN_SIZE] = HEAD + k;
   if (rows >= INT32_MAX || k >= INT32_MAX) {
     figures[OUTCOME] = TOO_MANY;
     return;
@@ -92,11 +93,12 @@ ULAM_API void ulam_sparse_columns(ulam_context *ctx, const double *x, const int6
 ULAM_API void ulam_sparse_rows(ulam_context *ctx, const double *x, const int64_t *offsets, int64_t k, int64_t stride,
                                const int64_t *range, const int64_t *entries, const int64_t *figures, int64_t *design,
                                int64_t d, int32_t *index, int64_t n, double *values, int64_t m) {
-  (void)ctx, (void)n;
-  if (d < HEAD) return;
+  (void)ctx, (void)n, (void)d;
   int64_t low = range[0], rows = figures[F_ROWS], *whole = design + HEAD + k;
-  int32_t *columns = index + rows + 1;
+  design[LOW] = low, design[ROWS] = rows, design[STRIDE] = stride, design[COLUMNS] = design[WHOLE] = k;
   memcpy(design + HEAD, offsets, (size_t)k * 8);
+  if (figures[OUTCOME] != TAKEN) return;
+  int32_t *columns = index + rows + 1;
   for (int64_t c = 0; c < k; ++c)
     if (!is_listed(entries[c], rows)) *whole++ = c;
   int64_t per_row = -2; /* -2: there is no row yet, -1: rows differ */
@@ -122,7 +124,6 @@ ULAM_API void ulam_sparse_rows(ulam_context *ctx, const double *x, const int64_t
       }
     }
   }
-  design[LOW] = low, design[ROWS] = rows, design[STRIDE] = stride, design[COLUMNS] = k;
   design[WHOLE] = figures[F_WHOLE], design[PER_ROW] = rows ? per_row : 0, design[ONES] = m == 0;
 }
 
@@ -136,33 +137,27 @@ typedef struct {
   int64_t n, stride, per_row;
 } some_rows;
 
+static int is_dense(const int64_t *design) { return design[WHOLE] == design[COLUMNS]; }
+
 static some_rows rows_of(const double *x, const int64_t *design, const int32_t *index, const double *values,
                          int64_t first, int64_t n) {
-  some_rows rows = {x + first * design[STRIDE], design, design + HEAD + design[COLUMNS], index + first - design[LOW],
-                    index + design[ROWS] + 1, values, n, design[STRIDE], design[PER_ROW]};
+  some_rows rows = {.x = x + first * design[STRIDE], .design = design, .n = n, .stride = design[STRIDE]};
+  if (is_dense(design)) return rows;
+  rows.whole = design + HEAD + design[COLUMNS], rows.per_row = design[PER_ROW];
+  rows.starts = index + first - design[LOW], rows.columns = index + design[ROWS] + 1;
+  rows.values = design[ONES] ? NULL : values;
   return rows;
 }
 
-ULAM_CLONES static void add_whole(int64_t n, int64_t stride, const double *restrict a, const double *restrict b, double f,
-                                  double g, double *restrict y) {
-  if (stride == 1)
-    for (int64_t i = 0; i < n; ++i) y[i] += a[i] * f + b[i] * g;
-  else
-    for (int64_t i = 0; i < n; ++i) y[i] += a[i * stride] * f + b[i * stride] * g;
+/* What is read where it is: all columns, or those with many entries. */
+static dense_columns whole_columns(const some_rows *rows, int all) {
+  dense_columns columns = {.x = rows->x, .offsets = rows->design + HEAD, .rows = rows->n, .stride = rows->stride};
+  columns.numbers = all ? NULL : rows->whole;
+  columns.count = all ? rows->design[COLUMNS] : rows->design[WHOLE];
+  return columns;
 }
 
 enum { LANES = 8 };
-
-ULAM_CLONES static double dot_whole(int64_t n, int64_t stride, const double *restrict x, const double *restrict y) {
-  double sums[LANES] = {0}, sum = 0;
-  int64_t i = 0;
-  if (stride == 1)
-    for (; i + LANES <= n; i += LANES)
-      for (int64_t lane = 0; lane < LANES; ++lane) sums[lane] += x[i + lane] * y[i + lane];
-  for (; i < n; ++i) sum += x[i * stride] * y[i];
-  for (int64_t lane = 0; lane < LANES; ++lane) sum += sums[lane];
-  return sum;
-}
 
 ULAM_CLONES static int all_finite(int64_t n, const double *y) {
   double sums[LANES] = {0}, sum = 0;
@@ -191,7 +186,7 @@ static inline void to_row(const int32_t *columns, const double *values, int64_t 
 }
 
 static void add_listed(const some_rows *rows, const double *b, double *y) {
-  const double *values = rows->design[ONES] ? NULL : rows->values;
+  const double *values = rows->values;
   int64_t p = rows->per_row, at = rows->starts[0];
   const int32_t *columns = rows->columns + at;
   if (p == 1 && !values)
@@ -208,7 +203,7 @@ static void add_listed(const some_rows *rows, const double *b, double *y) {
 }
 
 static void pull_back_listed(const some_rows *rows, const double *y, double *b) {
-  const double *values = rows->design[ONES] ? NULL : rows->values;
+  const double *values = rows->values;
   int64_t p = rows->per_row, at = rows->starts[0];
   const int32_t *columns = rows->columns + at;
   if (p == 1 && !values)
@@ -219,50 +214,69 @@ static void pull_back_listed(const some_rows *rows, const double *y, double *b) 
     for (int64_t i = 0; i < rows->n; ++i) to_row(rows->columns, values, rows->starts[i], rows->starts[i + 1], y[i], b);
 }
 
-/* What of the columns is read where it is: all of them, or those with many entries. */
-static inline int64_t whole_columns(const some_rows *rows, int all) {
-  return all ? rows->design[COLUMNS] : rows->design[WHOLE];
+enum { MOST_SIDES = 2 };
+
+/* y := the product of m rows of a design, from row `first`, and b, of each side. */
+static void multiply(int sides, const double *const *b, const double *x, const int64_t *design, const int32_t *index,
+                     const double *values, int64_t first, int64_t m, double *const *y) {
+  int all = is_dense(design);
+  for (int side = 0; side < sides && !all; ++side) all = !all_finite(design[COLUMNS], b[side]);
+  for (int64_t block = 0; block < m; block += BLOCK) {
+    some_rows rows = rows_of(x, design, index, values, first + block, m - block < BLOCK ? m - block : BLOCK);
+    dense_columns columns = whole_columns(&rows, all);
+    double *out[MOST_SIDES];
+    for (int side = 0; side < sides; ++side) out[side] = y[side] + block;
+    dense_add_columns(&columns, sides, b, out);
+    for (int side = 0; side < sides && !all; ++side) add_listed(&rows, b[side], out[side]);
+  }
 }
 
-static inline int64_t whole_column(const some_rows *rows, int all, int64_t n) { return all ? n : rows->whole[n]; }
+static void pull_back(int sides, const double *x, const int64_t *design, const int32_t *index, const double *values,
+                      int64_t first, int64_t m, double *const *b_adj, const double *const *y_adj) {
+  for (int64_t block = 0; block < m; block += BLOCK) {
+    some_rows rows = rows_of(x, design, index, values, first + block, m - block < BLOCK ? m - block : BLOCK);
+    int all = is_dense(design);
+    const double *slopes[MOST_SIDES];
+    for (int side = 0; side < sides; ++side) slopes[side] = y_adj[side] + block;
+    for (int side = 0; side < sides && !all; ++side) all = !all_finite(rows.n, slopes[side]);
+    dense_columns columns = whole_columns(&rows, all);
+    dense_dot_columns(&columns, sides, slopes, b_adj);
+    for (int side = 0; side < sides && !all; ++side) pull_back_listed(&rows, slopes[side], b_adj[side]);
+  }
+}
 
-/* y := the product of m rows of a design, from row `first`, and b; `finite` is 0 if all of b is finite. */
-ULAM_API void ulam_sparse_product(ulam_context *ctx, const double *b, int64_t k, double finite, const double *x,
-                                  const int64_t *design, const int32_t *index, const double *values, int64_t first,
-                                  int64_t m, double *y) {
+ULAM_API void ulam_design_product(ulam_context *ctx, const double *b, int64_t k, const double *x, const int64_t *design,
+                                  const int32_t *index, const double *values, int64_t first, int64_t m, double *y) {
   (void)ctx, (void)k;
-  const int64_t *offsets = design + HEAD;
-  int all = finite != 0;
-  for (int64_t block = 0; block < m; block += BLOCK) {
-    some_rows rows = rows_of(x, design, index, values, first + block, m - block < BLOCK ? m - block : BLOCK);
-    double *out = y + block;
-    int64_t count = whole_columns(&rows, all);
-    memset(out, 0, (size_t)rows.n * 8);
-    for (int64_t n = 0; n < count; n += 2) {
-      int64_t c = whole_column(&rows, all, n), d = n + 1 < count ? whole_column(&rows, all, n + 1) : c;
-      double half = d == c ? 0.5 : 1;
-      add_whole(rows.n, rows.stride, rows.x + offsets[c], rows.x + offsets[d], half * b[c], half * b[d], out);
-    }
-    if (!all) add_listed(&rows, b, out);
-  }
+  multiply(1, &b, x, design, index, values, first, m, &y);
 }
 
-ULAM_API void ulam_sparse_product_pullback(ulam_context *ctx, const double *b, int64_t k, double finite,
-                                           const double *x, const int64_t *design, const int32_t *index,
-                                           const double *values, int64_t first, int64_t m, const double *y,
-                                           double *b_adj, double *x_adj, double *values_adj, const double *y_adj) {
-  (void)ctx, (void)b, (void)k, (void)finite, (void)y, (void)x_adj, (void)values_adj;
-  if (b_adj == NULL || y_adj == NULL) return;
-  const int64_t *offsets = design + HEAD;
-  for (int64_t block = 0; block < m; block += BLOCK) {
-    some_rows rows = rows_of(x, design, index, values, first + block, m - block < BLOCK ? m - block : BLOCK);
-    const double *slopes = y_adj + block;
-    int all = !all_finite(rows.n, slopes);
-    int64_t count = whole_columns(&rows, all);
-    for (int64_t n = 0; n < count; ++n) {
-      int64_t c = whole_column(&rows, all, n);
-      b_adj[c] += dot_whole(rows.n, rows.stride, rows.x + offsets[c], slopes);
-    }
-    if (!all) pull_back_listed(&rows, slopes, b_adj);
-  }
+ULAM_API void ulam_design_product_pullback(ulam_context *ctx, const double *b, int64_t k, const double *x,
+                                           const int64_t *design, const int32_t *index, const double *values,
+                                           int64_t first, int64_t m, const double *y, double *b_adj, double *x_adj,
+                                           double *values_adj, const double *y_adj) {
+  (void)ctx, (void)b, (void)k, (void)y, (void)x_adj, (void)values_adj;
+  if (b_adj && y_adj) pull_back(1, x, design, index, values, first, m, &b_adj, &y_adj);
+}
+
+/* Of two vectors b, a and c: what is read of the design serves both. */
+ULAM_API void ulam_design_products(ulam_context *ctx, const double *a, const double *c, int64_t k, const double *x,
+                                   const int64_t *design, const int32_t *index, const double *values, int64_t first,
+                                   int64_t m, double *y, double *z) {
+  (void)ctx, (void)k;
+  multiply(2, (const double *[]){a, c}, x, design, index, values, first, m, (double *[]){y, z});
+}
+
+ULAM_API void ulam_design_products_pullback(ulam_context *ctx, const double *a, const double *c, int64_t k,
+                                            const double *x, const int64_t *design, const int32_t *index,
+                                            const double *values, int64_t first, int64_t m, const double *y,
+                                            const double *z, double *a_adj, double *c_adj, double *x_adj,
+                                            double *values_adj, const double *y_adj, const double *z_adj) {
+  (void)ctx, (void)a, (void)c, (void)k, (void)y, (void)z, (void)x_adj, (void)values_adj;
+  double *adjoints[MOST_SIDES];
+  const double *slopes[MOST_SIDES];
+  int sides = 0;
+  if (a_adj && y_adj) adjoints[sides] = a_adj, slopes[sides++] = y_adj;
+  if (c_adj && z_adj) adjoints[sides] = c_adj, slopes[sides++] = z_adj;
+  pull_back(sides, x, design, index, values, first, m, adjoints, slopes);
 }

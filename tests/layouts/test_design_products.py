@@ -1,4 +1,4 @@
-"""Products of sparse data and coefficients (kernel `sparse_product`): the same density, and what is told of them."""
+"""Products of sparse data and coefficients (kernel `design_product`): the same density, and what is told of them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ PROGRAMS = {
     "two": """parameters { vector[K] b; vector[K] c; }
         transformed parameters { vector[N] m = X * b; }
         model { z ~ student_t(5, m, exp(X * (c .* b))); y ~ poisson_log(m); }""",
+    "three": """parameters { vector[K] a; vector[K] b; vector[K] c; }
+        model { for (n in 1:N) target += poisson_log_lpmf(y[n] | X[n] * a) + student_t_lpdf(z[n] | 4, X[n] * b, 1);
+                z ~ logistic(X * c, 1); }""",
 }
 
 
@@ -150,8 +153,6 @@ def test_hessian_vector_products_are_those_of_all_entries(programs: dict[str, ul
         "parameters { vector[K] b; matrix[N, K] P; } model { y ~ poisson_log(P * b); }",
         "parameters { vector[K] b; real<lower=0> s; } model { if (s > 1) y ~ poisson_log(X * b); }",
         "parameters { vector[2] b; } model { y ~ poisson_log(X[:, 1:2] * b); }",
-        """parameters { vector[K] a; vector[K] b; vector[K] c; }
-        model { y ~ poisson_log(X * a); z ~ student_t(4, X * b, 1); z ~ logistic(X * c, 1); }""",
     ],
 )
 def test_products_that_stay(model: str) -> None:
