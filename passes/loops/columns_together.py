@@ -3,7 +3,7 @@
     for k in 0 to K: (b = b[k])       →    for g in 0 to G = K / 4: (b0, b1, .. = b[g], b[G + g], ..)
       for n: y[n] += X[n, k] * b             for n: y[n] += X[n, g] * b0 + X[n, G + g] * b1 + ..
 
-Those of a block of rows, that is, as densities take them; what is to be done with whole vectors stays as it is. Each row
+Those of a block of rows, that is, as densities take them; what is done with whole vectors stays as it is. Each row
 is then read and written once for four columns, also in the reverse of it, where the derivative of a row serves
 four of them. Columns of successive groups lie one behind the other in memory: four streams, which processors fetch
 ahead however few the rows are. Where there are fewer left, the last column is there several times, each time with its

@@ -68,7 +68,12 @@ class DesignProducts(TellingPass):
                 products.append(product)
         for product in products:
             _Writer(product, module, bind, top).write()
-            remark_on(self.name, product.rows, "its sums are a call, which leaves out zeros of its data where there are many", done=True)
+            remark_on(
+                self.name,
+                product.rows,
+                "its sums are a call, which leaves out zeros of its data where there are many",
+                done=True,
+            )
         return bool(products)
 
 
