@@ -137,11 +137,13 @@ class _Writer:
         write = OpWriter(anchor)
         tables = [self._table(rows, end, write) for rows in self.rows]
         are_there = write.both([table.is_there for table in tables])
+        # Without rows none of the loops gets a layout: they run together, or the nest does.
+        counts = [_count_if(are_there, table.count, write) for table in tables]
         slot = take_slots(self.module, 1 + len(tables))
         begin = self.top.first_op
         assert begin is not None
         reads: list[SSAValue] = []
-        for n, value in enumerate((are_there, *(table.count for table in tables))):
+        for n, value in enumerate((are_there, *counts)):
             write.before(rt.SetBoundOp(slot + n, value))
             read = rt.BoundOp(slot + n, value.type)
             rt.CoalescedAttr(IntAttr(slot)).put(read)
@@ -234,8 +236,7 @@ class _Writer:
             most = write.put(integer(arith.MuliOp, data, write.whole(_TIMES_DATA)))
             conditions.append(write.compare_integers("sle", many, most))
         is_there = write.both(conditions)
-        choice = arith.SelectOp.create(operands=(is_there, many, zero), result_types=(i64,))
-        return _Table(rows, is_there, write.put(choice))
+        return _Table(rows, is_there, _count_if(is_there, many, write))
 
     # ------------------------------------------------------------ evaluations
 
@@ -275,6 +276,11 @@ class _Writer:
                 if op is not None:
                     discard(same[op])
         return list(rest.results)
+
+
+def _count_if(condition: SSAValue, count: SSAValue, write: OpWriter) -> SSAValue:
+    """A number of rows, or 0."""
+    return write.put(arith.SelectOp.create(operands=(condition, count, write.whole(0)), result_types=(i64,)))
 
 
 def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:

@@ -286,13 +286,16 @@ class RaggedRows:
 def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:
     """The loops of a nest whose rows get a loop of their own."""
     found: list[RaggedRows] = []
+    repeated: set[ad.TargetAddOp] = set()
     if sum(1 for _ in ops_within(outer)) > MOST_OPS:
         return []
     for loop in loops_of_rows(outer, slices):
         try:
             rows = RaggedRows(outer, loop, slices)
+            rows.repeated = [(op, value) for op, value in rows.repeated if op not in repeated]
             if rows.is_worth_it() and all(map(Repeatable(outer, variables_of(rows.path)).has, read_from_around(rows))):
                 found.append(rows)
+                repeated.update(op for op, _ in rows.repeated)
         except _Unfit:
             continue
     return found
