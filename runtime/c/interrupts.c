@@ -424,9 +424,21 @@ static void at_exit(void *thread) {
   pthread_mutex_unlock(&lock);
 }
 
-/* A child of fork has none of the other threads. */
+static int init_wake(void) {
+#if defined(__APPLE__)
+  return pthread_cond_init(&wake, NULL);
+#else
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  return pthread_cond_init(&wake, &attributes);
+#endif
+}
+
+/* A child of fork has none of the other threads, nor has `wake` the watcher that may have waited for it. */
 static void in_child(void) {
   pthread_mutex_init(&lock, NULL);
+  init_wake();
   watching = NULL;
   handling = 0;
   open_count = 0;
@@ -452,14 +464,7 @@ static void in_child(void) {
 }
 
 static void prepare(void) {
-#if defined(__APPLE__)
-  if (pthread_cond_init(&wake, NULL) != 0) return;
-#else
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  if (pthread_cond_init(&wake, &attributes) != 0) return;
-#endif
+  if (init_wake() != 0) return;
   if (pthread_key_create(&at_exit_of_thread, at_exit) != 0) return;
   usable = pthread_atfork(NULL, NULL, in_child) == 0;
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -41,8 +42,24 @@ def test_a_child_of_fork_evaluates_samples_and_compiles(model: ulam.StanModel) -
     assert model.log_density_gradient(POINT)[0] == value
 
 
+def test_children_of_fork_stop_and_go_on(model: ulam.StanModel) -> None:
+    """The thread that looks for short evaluations that are not had waited at fork: one child in ten waited for ever."""
+    value = model.log_density(POINT)
+
+    def evaluates() -> bool:
+        limited = [model.log_density(POINT, time_limit=60) for _ in range(20)]
+        return limited == [value] * 20
+
+    for number in range(40):
+        for _ in range(3):
+            model.log_density(POINT)
+        time.sleep(0.002 * (number % 8))
+        assert in_child(evaluates)
+
+
 def test_fork_while_another_thread_samples(model: ulam.StanModel) -> None:
     value, _ = model.log_density_gradient(POINT)
+    model.sample(**SHORT)  # all is compiled: a fork beside that is another matter
     ended = threading.Event()
 
     def keep_sampling() -> None:
