@@ -30,7 +30,8 @@ enum {
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
 static const double LESS_WORK = 1.25, FULL_RANK = 1e-11;
-static const double TWOFOLD_CALL = 150, TWOFOLD_WORK = 30; /* numbers that a loop reads meanwhile: of all, of each */
+/* Numbers that a loop reads meanwhile, of all and of each: of rows in twice the digits, and of rows relative to two points. */
+static const double TWOFOLD_CALL = 400, TWOFOLD_WORK = 30, TWO_POINTS_CALL = 100, TWO_POINTS_WORK = 4;
 
 /* As most_that_may_cancel, by the number of rows: n. */
 static const double NEARLY_DEPEND = 0.5, LEAST_DEPEND = 30;   /* times n, at least: in twice the digits */
@@ -318,7 +319,9 @@ ULAM_API void ulam_design_sizes(ulam_context *ctx, const int64_t *state, int64_t
   design d;
   memcpy(&d, state, sizeof d);
   double reduced = reduced_size((double)d.span, (double)d.own, (double)d.shared);
-  double work = d.twice || d.at_0 ? TWOFOLD_CALL + TWOFOLD_WORK * reduced : LESS_WORK * reduced;
+  double work = d.twice  ? TWOFOLD_CALL + TWOFOLD_WORK * reduced
+                : d.at_0 ? TWO_POINTS_CALL + TWO_POINTS_WORK * reduced
+                         : LESS_WORK * reduced;
   int is_less = work < (double)d.rows * (double)d.entries;
   int used = !d.refused && is_less;
   int64_t room = used ? (d.span + LANES - 1) & -LANES : 0;
