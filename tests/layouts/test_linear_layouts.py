@@ -241,16 +241,26 @@ def test_large_numbers_that_cancel(offset: float, spread: float) -> None:
         assert (errors[1] <= 4 * errors[0] + 1e-13 * scale).all(), (errors, scale)
 
 
-@pytest.mark.parametrize(("n", "offset", "is_reduced"), [(60, 0.0, True), (60, 2000.0, False), (2000, 2000.0, True)])
-def test_few_rows_are_not_reduced_in_twice_the_digits(n: int, offset: float, is_reduced: bool) -> None:
-    """A loop over them is faster."""
+@pytest.mark.parametrize(
+    ("n", "offset", "slope", "is_reduced"),
+    [
+        (60, 0.0, 0.0, True),
+        (60, 2000.0, 0.0, False),
+        (230, 2000.0, 0.0, False),
+        (2000, 2000.0, 0.0, True),
+        (40, 20.0, 3.0, False),  # relative to two points
+        (100, 20.0, 3.0, True),
+    ],
+)
+def test_few_rows_are_reduced_where_a_loop_is_slower(n: int, offset: float, slope: float, is_reduced: bool) -> None:
     program = """
     data { int n; vector[n] x; vector[n] y; }
     parameters { real a; real b; real<lower=0> s; }
     model { y ~ normal(a + b * x, s); }
     """
     generator = np.random.default_rng(6)
-    data = {"n": n, "x": offset + generator.normal(size=n), "y": generator.normal(size=n)}
+    x, noise = generator.normal(size=(2, n))
+    data = {"n": n, "x": offset + x, "y": slope * x + (0.001 if slope else 1) * noise}
     model = ulam.StanModel(program, data)
     assert [choice.taken for choice in model.layout_choices() if choice.layout == "reduced rows"] == [is_reduced]
 
