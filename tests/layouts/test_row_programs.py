@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from applied_programs import applied_data, applied_program
+from group_programs import group_data, group_program
 from level_outcomes import outcome
 from row_programs import row_data, row_program
 
@@ -11,14 +13,18 @@ import ulam
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
-SEEDS = range(7, 12)
+CASES = {
+    **{f"rows {seed}": (row_program(seed), row_data(seed)) for seed in range(7, 12)},
+    **{f"groups {seed}": (group_program(seed), group_data(seed + 1)) for seed in (2, 5, 6, 29, 33)},
+    **{f"applied {seed}": (applied_program(seed), applied_data(seed)) for seed in (3, 10)},
+}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_level_3_is_level_0(seed: int) -> None:
-    program = row_program(seed)
-    models = [ulam.StanModel(program, row_data(seed), opt_level=level) for level in (0, 3)]
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("case", CASES)
+def test_level_3_is_level_0(case: str) -> None:
+    program, data = CASES[case]
+    models = [ulam.StanModel(program, data, opt_level=level) for level in (0, 3)]
+    rng = np.random.default_rng(len(program))
     for size in (0.3, 1.0):
         point = rng.normal(0, size, models[0].param_unc_num())
         answers = [outcome(model, point) for model in models]
