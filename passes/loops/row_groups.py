@@ -66,15 +66,20 @@ class RowGroups:
         """The number of rows."""
         self.order: SSAValue | None = None
         """Memory of as many ints, which is read by groups that are taken, and by nothing else."""
-        self.share = self.one
-        """So many powers of 2 times as many rows as kinds there must be."""
+        self.share = (1, 2)
+        """A fraction of the rows: so many kinds there may be."""
 
     def gain_more_than_nest(self) -> None:
         """Asks for fewer kinds of rows with sums of their own, if the loop stands beside a nest: that computes what
         belongs to a group once for it, and runs in half of the time.
         """
         if coalesced(self.loop) is not None:
-            self.share = self.number(2)
+            self.share = (2, 5)
+
+    def _most_kinds(self) -> SSAValue:
+        times, of = map(self.number, self.share)
+        several = self.integer(arith.MuliOp, self.count, times)
+        return self.put(arith.DivSIOp.create(operands=(several, of), result_types=(i64,)))
 
     def put(self, op: Operation) -> SSAValue:
         """Writes an op; its result."""
@@ -136,7 +141,7 @@ class RowGroups:
         """
         count = self.count
         groups, known = self.alloc(count, i32, zero=True), self.one
-        most = self.put(arith.ShRSIOp.create(operands=(count, self.share), result_types=(i64,)))
+        most = self._most_kinds()
         compared = [column for column in flat if column is not weight]
         if weight is not None:
             kinds, found = self.alloc(count, i32), self.alloc(self.one, i64)

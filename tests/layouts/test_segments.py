@@ -165,3 +165,14 @@ def test_slices_of_designs_have_unique_rows(how: str) -> None:
             assert any(choice.taken for choice in found.layout_choices()) == (n > 1)
         if not kinds:
             assert not any(choice.taken for choice in found.layout_choices())
+
+
+@pytest.mark.parametrize(("density", "copies", "is_taken"), [("poisson", 3, True), ("poisson", 2, False)])
+def test_slices_need_fewer_kinds_than_rows_of_their_own(density: str, copies: int, is_taken: bool) -> None:
+    """Two fifths of the rows: the nest takes half of the time for a row."""
+    rng = np.random.default_rng(7)
+    values = {"N": 600, "J": 4, "K": 3, "first": [1, 151, 301, 451], "last": [150, 300, 450, 600]}
+    kinds = rng.normal(size=(4, 150 // copies, 3))
+    values |= {"X": np.repeat(kinds, copies, axis=1).reshape(600, 3), "c": [2] * 600, "z": [0] * 600, "r": [1] * 600}
+    model = ulam.StanModel(GLM.replace("HOW", SLICES[density]), values)
+    assert [choice.taken for choice in model.layout_choices()] == [is_taken]
