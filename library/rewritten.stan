@@ -7,7 +7,14 @@ real binomial_of_log_odds_lpmf(int n, int N, real alpha) {
   require_in_interval(n, 0, N);
   require_nonnegative(N);
   require_not_nan(alpha);
-  return (n == 0 ? 0 : -n * log1p_exp(-alpha)) - (n == N ? 0 : (N - n) * log1p_exp(alpha)) + lchoose(N, n);
+  return lchoose(N, n) - binomial_of_log_odds_cost(n, N, alpha);
+}
+
+/* Both logarithms are computed in any case, so that loops over rows have no branch. */
+real binomial_of_log_odds_cost(int n, int N, real alpha) {
+  real per_success = log1p_exp(-alpha);
+  real per_failure = log1p_exp(alpha);
+  return (n == 0 ? 0 : n * per_success) + (n == N ? 0 : (N - n) * per_failure);
 }
 
 /* categorical(softmax(beta)), which takes log odds of minus infinity unless all are. */
@@ -16,6 +23,30 @@ real categorical_of_log_odds_lpmf(int y, vector beta) {
   require_nonempty(num_elements(beta));
   require_finite(log_sum_exp(beta));
   return beta[y] - log_sum_exp(beta);
+}
+
+/* weibull(alpha, sigma), whose power loops compute side by side. */
+real weibull_of_log_scale_lpdf(real y, real alpha, real sigma) {
+  require_finite(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  if (y < 0) return negative_infinity();
+  return log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - weibull_power_of_logs(y, alpha, sigma);
+}
+
+real weibull_of_log_scale_lccdf(real y, real alpha, real sigma) {
+  require_nonnegative(y);
+  require_positive_finite(alpha);
+  require_positive_finite(sigma);
+  return -weibull_power_of_logs(y, alpha, sigma);
+}
+
+/* (y / sigma)^alpha, also where the quotient runs under. At y = 0 its slope is that of y alone, 1 / sigma if alpha is 1. */
+real weibull_power_of_logs(real y, real alpha, real sigma) {
+  real log_sigma = log(sigma);
+  real power = power_by_log(y, alpha, log_of_base(y) - (y == 0 ? 0 : log_sigma));
+  real slope_left = 1 / value_of(sigma) - 1;
+  return power + (y == 0 && alpha == 1 ? slope_left * y : 0);
 }
 
 /* neg_binomial_2(exp(eta), phi), which refuses a mean that overflows, or is 0. */

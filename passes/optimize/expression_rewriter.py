@@ -272,8 +272,10 @@ def _detail(op: Operation) -> object:
 
 @cache
 def _unit_cost(head: str, last: str | None) -> float:
-    name = head.removeprefix("unchecked ").partition(" as ")[0]
+    name, _, meaning = head.removeprefix("unchecked ").partition(" as ")
     costs = table().costs
+    if meaning in costs:
+        return costs[meaning]
     if kind_of(name).is_density:
         return _DENSITY_COST
     if (special := costs.get(f"{name}({last})")) is not None:

@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from level_outcomes import assert_same_outcomes, outcome
+from xdsl.dialects.builtin import ModuleOp
 
 import ulam
+from ulam.dialects import rt
+from ulam.passes.lowering_pipeline import lower
+from ulam.passes.units import UNITS
+from ulam.runtime.compiler import Compiler, compiling
 
 PROGRAM = """
 data {
@@ -280,3 +285,47 @@ def test_densities_in_both_arms_are_one_density(n: int) -> None:
         data["y"][7] = np.nan
         models = [ulam.StanModel(ALIKE, data, opt_level=level) for level in (0, 3)]
         assert len({outcome(model, np.zeros(3)) for model in models}) == 1
+
+
+CENSORED = """
+data { int N; vector[N] t, x; array[N] int<lower=0, upper=1> event; }
+parameters { real<lower=0> shape; real a, b, late; }
+model {
+  for (n in 1 : N) {
+    if (event[n] == 1) target += weibull_lpdf(t[n] | shape, exp(a + b * x[n]));
+    else target += weibull_lccdf(t[n] | shape, exp(a + b * x[n]));
+  }
+  target += weibull_lpdf(late | shape, 2) + weibull_lccdf(late | shape, 3);
+}
+"""
+
+
+def lowered(program: str, level: int) -> ModuleOp:
+    """The unit of gradients."""
+    with compiling():
+        return lower(Compiler(program).program, UNITS["gradient_propto"], level).module
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_powers_of_censored_times_are_exponentials(level: int) -> None:
+    """Of 0, of what runs under, of a parameter at 0, where its slope depends on the shape."""
+    rng = np.random.default_rng(8)
+    event = rng.integers(0, 2, 60)
+    times = np.where(event == 1, rng.exponential(1, 60), rng.choice([0.0, 5e-324, 1e-310, 1e-300, 0.1, 1, 1e3], 60))
+    data = {"N": 60, "t": times, "x": rng.normal(size=60), "event": event}
+    model, plain = (ulam.StanModel(CENSORED, data, opt_level=used) for used in (level, 0))
+    functions = {op.function.data for op in lowered(CENSORED, level).walk() if isinstance(op, rt.MathOp)}
+    assert "power_by_log" in functions
+    assert "pow" not in functions
+    points = [rng.normal(size=4) * size for size in (0.3, 1, 3) for _ in range(3)]
+    points = [np.array([*point[:3], abs(point[3])]) for point in points]
+    points += [np.array([np.log(shape), 0.2, 0.1, 0.0]) for shape in (0.5, 1, 2)]
+    for point in points:
+        (value, gradient), (found, slopes) = (each.log_density_gradient(point) for each in (plain, model))
+        assert found == pytest.approx(value, rel=1e-11, nan_ok=True)
+        finite = np.isfinite(gradient)
+        assert finite.any()
+        assert slopes[finite] == pytest.approx(gradient[finite], rel=1e-10)
+    for each in (plain, model):
+        with pytest.raises(ulam.UlamError, match="weibull_lccdf"):
+            each.log_density_gradient([0.1, 0, 0, -1.0])

@@ -390,3 +390,32 @@ def test_loops_of_reduce_sum_have_layouts() -> None:
         assert found.log_density(point) == pytest.approx(value, rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(found.log_density_gradient(point)[1], gradient, rtol=1e-10, atol=1e-10)
         assert any(choice.taken and choice.layout == "unique rows" for choice in found.layout_choices()) == (n > 0)
+
+
+BINOMIALS = {
+    "direct": "n ~ binomial(N, inv_logit(a[g] + b * x));",
+    "filled": "vector[R] p; for (r in 1:R) p[r] = inv_logit(a[g[r]] + b * x[r]); n ~ binomial(N, p);",
+    "by_rows": "for (r in 1:R) n[r] ~ binomial(N[r], inv_logit(a[g[r]] + b * x[r]));",
+}
+
+
+@pytest.mark.parametrize("how", BINOMIALS)
+def test_binomials_of_log_odds_have_no_branches(how: str) -> None:
+    """Rows without successes or failures are not apart; their log odds may be infinite."""
+    code = (
+        "data { int R, K; array[R] int N, n, g; vector[R] x; } parameters { vector[K] a; real b; } "
+        f"model {{ {BINOMIALS[how]} }}"
+    )
+    rng = np.random.default_rng(2)
+    trials, g = rng.integers(0, 3, 900), rng.integers(1, 6, 900)
+    successes = np.where(g == 1, 0, np.where(g == 2, trials, rng.binomial(trials, 0.5)))
+    data = {"R": 900, "K": 5, "N": trials, "n": successes, "g": g, "x": rng.integers(0, 3, 900) / 2}
+    model, plain = (ulam.StanModel(code, data, opt_level=level) for level in (3, 0))
+    assert {choice.layout for choice in model.layout_choices() if choice.taken} == {"unique rows"}
+    assert not any(choice.layout == "parts of rows" for choice in model.layout_choices())
+    points = rng.normal(size=(4, 6))
+    points[1, :2], points[2, :2], points[3, :] = (-np.inf, np.inf), (-800, 800), 0
+    for point in points:
+        (value, gradient), (found, slopes) = (each.log_density_gradient(point) for each in (plain, model))
+        assert found == pytest.approx(value, rel=1e-12)
+        assert slopes == pytest.approx(gradient, rel=1e-12, abs=1e-12)
