@@ -96,7 +96,7 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         'if-changed{passes="logs-of-transforms" then="dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS) if layouts else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
-        'if-changed{passes="chosen-elements,products-ahead" then="cse,licm,dce"}',
+        'if-changed{passes="elements-of-views,chosen-elements,products-ahead" then="cse,licm,dce"}',
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("design-products",) if layouts else ()),
         'if-changed{passes="columns-together" then="cse,licm,dce"}',

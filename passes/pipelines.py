@@ -62,6 +62,7 @@ PASSES: dict[str, str] = {
     "unswitch-loops": "ulam.passes.loops.unswitch_loops:UnswitchLoops",
     "additions-in-place": "ulam.passes.loops.additions_in_place:AdditionsInPlace",
     "elements-by-index": "ulam.passes.loops.elements_by_index:ElementsByIndex",
+    "elements-of-views": "ulam.passes.loops.elements_of_views:ElementsOfViews",
     "sink-fills": "ulam.passes.loops.sink_fills:SinkFills",
     "sink-bound": "ulam.passes.loops.sink_bound:SinkBound",
     "small-sizes": "ulam.passes.loops.small_sizes:SmallSizes",

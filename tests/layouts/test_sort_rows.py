@@ -16,13 +16,14 @@ data {
   array[N] int<lower=1, upper=J> g; array[N] int<lower=1, upper=K> h;
   array[N] int<lower=0> y; vector[N] x; vector[J] u; matrix[N, 2] Z;
 }
-parameters { vector[J] a; vector[K] b; vector[2] c; matrix[J, K] d; }
+parameters { vector[J] a; vector[K] b; vector[2] c; matrix[J, K] d; array[J] vector[2] w; }
 """
 LIKELIHOODS = {
     "one": "y ~ poisson_log(a[g] + c[1] * x);",
     "two": "y ~ poisson_log(a[g] + b[h] + u[g] * c[2]);",
     "in_pieces": "x ~ cauchy(a[g], exp(d[g, 1]));",
     "by_pairs": "for (n in 1:N) y[n] ~ poisson_log(d[g[n], h[n]] + Z[n, 2] * b[h[n]]);",
+    "vectors": "for (n in 1:N) { vector[2] z = [1, x[n]]'; y[n] ~ poisson_log(dot_product(z, w[g[n]])); }",
 }
 
 
@@ -58,6 +59,8 @@ CASES = [
     ("in_pieces", 700, 3, 1, FEW, "taken"),
     ("by_pairs", 1030, 3, 2, "taken", "taken"),
     ("by_pairs", 513, 60, 8, FEW, FEW),
+    ("vectors", 900, 5, 3, "taken", "taken"),
+    ("vectors", 900, 300, 3, FEW, FEW),
 ]
 """With what is said of rows as they come, and of rows in the order of the indices."""
 
