@@ -454,10 +454,6 @@ def is_sum(body: Block, position: int) -> bool:
     return all(use.operation is end for use in value.uses) and sum(1 for _ in value.uses) == 1
 
 
-_WIDENED = frozenset(
-    "exp log log1p log1m expm1 inv_logit log_inv_logit log1m_inv_logit log1p_exp log_sum_exp lmultiply".split()
-)
-"""Functions that loops are widened over."""
 _IN_ARMS = (*PURE, *DIVISIONS, rt.LoadOp, ad.TargetAddOp, scf.YieldOp)
 
 
@@ -468,7 +464,7 @@ def _only_chooses(body: Block) -> bool:
 
 def _is_widened(op: Operation, *, in_arm: bool) -> bool:
     if isinstance(op, rt.MathOp):
-        return op.function.data in _WIDENED or not is_costly_function(op)
+        return op.function.data in WIDENED or not is_costly_function(op)
     if isinstance(op, scf.IfOp):
         return all(_is_widened(inner, in_arm=True) for arm in op.regions for block in arm.blocks for inner in block.ops)
     return not op.regions and (not in_arm or isinstance(op, _IN_ARMS))
