@@ -164,15 +164,17 @@ static void leave_rest(design *d) {
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
 }
 
-/* Rotates row i of the block into those of its group, for the group's own columns. */
-static void rotate(design *d, int64_t i) {
-  if (d->keys[i] == NO_KEY) return;
+/* Reduces rows of the block from row i on into those of their group, for the group's own columns; how many. */
+static int64_t leave_to_group(design *d, int64_t i) {
+  int64_t count = d->twice ? 1 : rows_alike(d->keys + i, d->held - i);
+  if (d->keys[i] == NO_KEY) return count;
   int64_t first = (d->keys[i] - d->low) * d->own * d->columns;
   double *kept = d->groups + first, *rounded = d->groups_rounded + first;
   if (d->twice)
     rotate_row_twofold(d->own, d->columns, d->block + i, d->block_low + i, kept, rounded);
   else
-    rotate_row(d->own, d->columns, d->block + i, kept, rounded);
+    reduce_rows(count, d->own, d->columns, d->block + i, kept, rounded);
+  return count;
 }
 
 /* Reduces the rows of the block. */
@@ -184,7 +186,7 @@ static void reduce_block(ulam_context *ctx, design *d) {
   if (!d->refused) {
     for (int64_t q = 0; q < d->columns; ++q) d->norms[q] += along(d->block + q * BLOCK, d->block + q * BLOCK);
     if (d->turn == 1 && !d->twice) leave_rest(d);
-    for (int64_t i = 0; i < d->held && d->own; ++i) rotate(d, i);
+    for (int64_t i = 0; i < d->held && d->own;) i += leave_to_group(d, i);
     int64_t first = d->own * BLOCK;
     if (d->twice)
       reflect_block_twofold(d->shared + 1, d->block + first, d->block_low + first, d->triangle, d->rounded);

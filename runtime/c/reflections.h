@@ -10,7 +10,10 @@
 #include "reduced_rows.h"
 #include "twofold.h"
 
-enum { BLOCK = 64 /* rows that are reflected at a time: a column of so many numbers for each of theirs */ };
+enum {
+  BLOCK = 64, /* rows that are reflected at a time: a column of so many numbers for each of theirs */
+  RUN = 4     /* rows of a group, one behind the other, from which on they are reflected together */
+};
 
 /* Squares and sums of numbers between have room; coefficients may be as large as the largest again. */
 static const double LARGEST = 1e70, SMALLEST = 1e-70;
@@ -80,6 +83,53 @@ static inline void rotate_row(int64_t own, int64_t n, double *row, double *all_k
     }
     increase(kept + p, rounded + p, more);
   }
+}
+
+/* The scalar product of parts of two columns. */
+ULAM_CLONES static double along_some(int64_t count, const double *restrict a, const double *restrict b) {
+  double sums[LANES] = {0}, sum = 0;
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int k = 0; k < LANES; ++k) sums[k] += a[i + k] * b[i + k];
+  for (; i < count; ++i) sum += a[i] * b[i];
+  return sum + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
+}
+
+ULAM_CLONES static void subtract_some(int64_t count, double factor, const double *restrict a, double *restrict b) {
+  for (int64_t i = 0; i < count; ++i) b[i] -= factor * a[i];
+}
+
+/* rotate_row for `count` rows of a block, by reflections. */
+static inline void reflect_rows(int64_t count, int64_t own, int64_t n, double *rows, double *all_kept,
+                                double *all_rounded) {
+  for (int64_t p = 0; p < own; ++p) {
+    double *column = rows + p * BLOCK, *kept = all_kept + p * n, *rounded = all_rounded + p * n;
+    double norm2 = along_some(count, column, column);
+    if (!(norm2 > 0)) continue;
+    double norm = sqrt(kept[p] * kept[p] + norm2), pivot = kept[p] + norm, more = norm2 / pivot;
+    for (int64_t q = p + 1; q < n; ++q) {
+      double *other = rows + q * BLOCK, product = along_some(count, column, other);
+      double factor = (kept[q] + product / pivot) / norm;
+      increase(kept + q, rounded + q, (product - more * kept[q]) / norm);
+      subtract_some(count, factor, column, other);
+    }
+    increase(kept + p, rounded + p, more);
+  }
+}
+
+/* Reduces `count` rows of a block into `own` rows, for the first columns. */
+static inline void reduce_rows(int64_t count, int64_t own, int64_t n, double *rows, double *kept, double *rounded) {
+  if (count >= RUN)
+    reflect_rows(count, own, n, rows, kept, rounded);
+  else
+    for (int64_t i = 0; i < count; ++i) rotate_row(own, n, rows + i, kept, rounded);
+}
+
+/* How many rows of a block from one on have the same key. */
+static inline int64_t rows_alike(const int64_t *keys, int64_t held) {
+  int64_t count = 1;
+  while (count < held && keys[count] == keys[0]) ++count;
+  return count;
 }
 
 /* The scalar product of columns of twice the digits, each with its second numbers behind. */

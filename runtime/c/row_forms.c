@@ -73,21 +73,23 @@ static void widen(forms *f) {
   }
 }
 
-/* Rotates row i of the block into those of its group. */
-static void rotate(forms *f, int64_t i) {
+/* Reduces rows of the block from row i on into those of their group; how many. */
+static int64_t leave_to_group(forms *f, int64_t i) {
+  int64_t count = f->phase == TWICE ? 1 : rows_alike(f->keys + i, f->held - i);
   int64_t first = (f->keys[i] - f->low) * f->own * f->columns;
   double *kept = f->groups + first, *rounded = f->groups_rounded + first;
   if (f->phase == TWICE)
     rotate_row_twofold(f->own, f->columns, f->block + i, f->block_low + i, kept, rounded);
   else
-    rotate_row(f->own, f->columns, f->block + i, kept, rounded);
+    reduce_rows(count, f->own, f->columns, f->block + i, kept, rounded);
+  return count;
 }
 
 static void reduce(forms *f) {
   int64_t first = f->own * BLOCK, n = shared_columns(f);
   for (int64_t q = 0; q < f->columns && f->phase == ONCE; ++q)
     f->norms[q] += along(f->block + q * BLOCK, f->block + q * BLOCK);
-  for (int64_t i = 0; i < f->held && f->own; ++i) rotate(f, i);
+  for (int64_t i = 0; i < f->held && f->own;) i += leave_to_group(f, i);
   if (f->phase == TWICE)
     reflect_block_twofold(n, f->block + first, f->block_low + first, f->triangle, f->rounded);
   else

@@ -272,3 +272,28 @@ def exact_normal(x: np.ndarray, z: np.ndarray, y: np.ndarray, point: list[float]
     rests = [w - (a + b * u + c * v) for _, u, v, w in rows]
     gradient = [sum((row[k] * rest for row, rest in zip(rows, rests, strict=True)), Fraction(0)) / 4 for k in range(3)]
     return [-sum((rest * rest for rest in rests), Fraction(0)) / 8, *gradient]
+
+
+@pytest.mark.parametrize("run", [1, 3, 4, 21, 64, 200])
+def test_rows_of_groups_one_behind_the_other(run: int) -> None:
+    """Runs of a group are reflected together, across blocks of rows; some rows have no group."""
+    code = """
+    data { int N, J; array[N] int<lower=0, upper=J> g; vector[N] x, z, y; }
+    parameters { vector[J] a, c; real b; real<lower=0> s; }
+    model {
+      vector[N] mu = b * z;
+      for (n in 1 : N) if (g[n] > 0) mu[n] += a[g[n]] + c[g[n]] * x[n];
+      y ~ normal(mu, s);
+    }
+    """
+    rng = np.random.default_rng(run)
+    g = np.repeat(rng.integers(0, 6, 1 + 1200 // run), run)[:1200]
+    data = {"N": 1200, "J": 5, "g": g, "x": np.repeat([0.0, 1.0, -0.5], 400), "z": rng.normal(size=1200)}
+    data["y"] = np.where(g == 2, 1e-3, 1.0) * rng.normal(size=1200) + g
+    model, plain = (ulam.StanModel(code, data, opt_level=level) for level in (3, 0))
+    assert [choice.taken for choice in model.layout_choices()] == [True]
+    for size in (0.3, 3):
+        point = rng.normal(0, size, model.param_unc_num())
+        (value, gradient), (found, slopes) = (each.log_density_gradient(point) for each in (plain, model))
+        assert found == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-10 * np.abs(gradient).max())
