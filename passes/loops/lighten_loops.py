@@ -35,7 +35,7 @@ class LightenLoops(NestedPass):
 
     def pipeline(self) -> str:
         branches = self.reassociate
-        tables = "tabulate-data{divisions=true}" if branches else "tabulate-data"
+        tables = "tabulate-data{divisions=true strips=true}" if branches else "tabulate-data"
         hoist = "hoist-data{rejections=true}" if branches else "hoist-data"
         return ",".join(
             (

@@ -6,17 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPF, constant
 from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
+from ulam.library.records import record
 from ulam.passes.analysis.nesting import enclosing, is_inside
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.effects import PURE, is_speculatable
 
-Loops = tuple[scf.ForOp, ...]
+
+@record(frozen=True)
+class RowsOfStrips:
+    """A loop over rows inside of one over strips of them: both as one loop over all rows."""
+
+    body: Region
+    lb: SSAValue
+    ub: SSAValue
+
+
+Loops = tuple[scf.ForOp | RowsOfStrips, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
 
 _MOST = 2**56

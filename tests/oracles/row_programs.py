@@ -171,7 +171,7 @@ _FORMS: dict[str, Sequence[str]] = {
     "statement": (
         "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "y ~ normal(<vectors>, s);", "y ~ normal(<vectors>, s + w);",
         "y ~ student_t(4, <vectors>, s);", "bit ~ bernoulli_logit(<vectors>);", "count ~ poisson_log(0.3 * (<vectors>));", "y ~ normal_id_glm(X, a, beta, s);", "bit ~ bernoulli_logit_glm(X, u[g], beta);",
-        "count ~ poisson_log_glm(0.3 * X, a, beta);", "{ vector[N] mu = <vectors>; for (n in 1:N) { if (<test>) { mu[n] += <mean>; } } y ~ normal(mu, s); }",
+        "count ~ poisson_log_glm(0.3 * X, a, beta);", "target += poisson_log_glm_lpmf(count | 0.3 * X, 0.3 * u[g], beta);", "target += binomial_logit_lpmf(count | count, a + X * beta);", "{ vector[N] mu = <vectors>; for (n in 1:N) { if (<test>) { mu[n] += <mean>; } } y ~ normal(mu, s); }",
         "{ vector[N] mu; for (n in 1:N) { mu[n] = <mean>; } for (n in 1:N) { target += <test> ? normal_lpdf(y[n] | mu[n], s) : logistic_lpdf(y[n] | mu[n], s); } }",
         "{ vector[N] m1 = <vectors>; vector[N] m2 = m1 + m1 .* x; vector[N] m3; for (n in 1:N) { m3[n] = m2[n] - m2[n] * z[n]; } y ~ normal(m3 + m2, s); }",
         "{ vector[N] m1; for (n in 1:N) { m1[n] = <mean>; } vector[N] m2 = m1 - z; vector[N] m3 = 2 * m2 + x; bit ~ bernoulli_logit(m3); }",

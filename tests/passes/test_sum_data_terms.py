@@ -56,3 +56,27 @@ def test_no_gradient_evaluates_them() -> None:
     evaluate = next(part for part in lines if "@evaluate(" in part)
     assert "lgamma" not in evaluate
     assert "lchoose" not in evaluate
+
+
+COUNTS = """
+data { int N; int K; array[N] int y; vector[N] z; matrix[N, K] X; }
+parameters { vector[K] b; real a; real<lower=0> phi; }
+model {
+  target += poisson_log_glm_lpmf(y | X, a * z, b);
+  target += poisson_log_lpmf(y | z + X * b);
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 700])
+def test_constants_of_rows_of_strips_are_tabulated(n: int) -> None:
+    """Beside what a product hands on strip by strip, where an infinite rate keeps them from being summed."""
+    rng = np.random.default_rng(n)
+    values = {"N": n, "K": 3, "y": rng.poisson(3, n), "z": rng.normal(size=n), "X": rng.normal(size=(n, 3))}
+    model, plain = (StanModel(COUNTS, values, opt_level=level) for level in (3, 0))
+    evaluate = next(part for part in model.llvm_ir("gradient_full").split("define ") if "@evaluate(" in part)
+    assert "lgamma" not in evaluate
+    for theta in (rng.normal(size=5), np.array([800.0, 1, 1, 1, 0])):
+        (value, gradient), (found, slopes) = (each.log_density_gradient(theta) for each in (plain, model))
+        np.testing.assert_allclose(found, value, rtol=1e-12)
+        np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-10)

@@ -1,4 +1,5 @@
 // RUN: stan-opt -p tabulate-data,verify-dominance --split-input-file %s | filecheck %s
+// RUN: stan-opt -p 'tabulate-data{strips=true},verify-dominance' --split-input-file %s | filecheck %s --check-prefix=STRIPS
 
 // What is costly and needs data only becomes a table, whose loop `hoist-data` moves to `bind`.
 // CHECK-LABEL: @evaluate
@@ -59,6 +60,53 @@ func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entr
         %q = arith.mulf %h, %t : f64
         ad.target_add %q
       }
+    }
+  }
+  func.return %none : f64
+}
+
+// -----
+
+// Rows of strips have one table, if asked for; a loop that ends elsewhere has none.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:  rt.alloc
+// STRIPS-LABEL: %[[ROWS:rows]] = rt.bound
+// STRIPS:      %[[TABLE:.*]] = rt.alloc
+// STRIPS:      scf.for
+// STRIPS:        rt.math lgamma
+// STRIPS:        rt.store %{{.*}}, %[[TABLE]][%[[AT:.*]]]
+// STRIPS:      scf.for %s
+// STRIPS:        rt.load %[[TABLE]]
+// STRIPS:        scf.for %j
+// STRIPS:          rt.math lgamma
+func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0.0 : f64
+  %size = arith.constant 256 : i64
+  %most = arith.constant 255 : i64
+  %bits = arith.constant 8 : i64
+  %rows = rt.bound 0 : i64
+  %y = rt.bound 1 : !rt.buf<f64>
+  %up = arith.addi %rows, %most : i64
+  %strips = arith.shrsi %up, %bits : i64
+  scf.for %s = %zero to %strips step %one : i64 {
+    %begin = arith.muli %s, %size : i64
+    %next = arith.addi %begin, %size : i64
+    %end = arith.minsi %next, %rows : i64
+    scf.for %i = %begin to %end step %one : i64 {
+      %e = rt.load %y[%i] : f64
+      %t = rt.load %theta[%i] : f64
+      %g = rt.math lgamma(%e) : (f64) -> f64
+      %p = arith.mulf %g, %t : f64
+      ad.target_add %p
+    }
+    scf.for %j = %zero to %begin step %one : i64 {
+      %e = rt.load %y[%j] : f64
+      %t = rt.load %theta[%j] : f64
+      %g = rt.math lgamma(%e) : (f64) -> f64
+      %p = arith.mulf %g, %t : f64
+      ad.target_add %p
     }
   }
   func.return %none : f64
