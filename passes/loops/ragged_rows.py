@@ -289,6 +289,7 @@ def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:
     repeated: set[ad.TargetAddOp] = set()
     if sum(1 for _ in ops_within(outer)) > MOST_OPS:
         return []
+    repeated: set[Operation] = set()
     for loop in loops_of_rows(outer, slices):
         try:
             rows = RaggedRows(outer, loop, slices)

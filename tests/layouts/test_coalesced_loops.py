@@ -178,3 +178,28 @@ def test_errors_are_told_as_before(name: str) -> None:
 def test_hessians() -> None:
     expected, found = models("squares", data_of("overlap", 12))
     assert_same_products(expected, found, np.random.default_rng(3))
+
+
+def test_loops_over_the_same_rows_of_a_group() -> None:
+    """Each has what the group adds once for each of them, whichever loop that is said to be of."""
+    compiled = ulam.StanProgram(
+        """
+        data { int J, N; array[J] int first, last; vector[N] y, z; array[N] int<lower=0> c; }
+        parameters { vector[J] a, b; real<lower=0> s, t; }
+        model {
+          for (j in 1 : J) {
+            y[first[j] : last[j]] ~ normal(a[j], s);
+            z[first[j] : last[j]] ~ normal(b[j], t);
+            c[first[j] : last[j]] ~ poisson_log(a[j]);
+          }
+        }
+        """
+    )
+    rng = np.random.default_rng(4)
+    for first, last in ([1, 11, 301], [10, 300, 600]), ([1, 5, 590], [0, 200, 600]):
+        values = {"J": 3, "N": 600, "first": first, "last": last, "y": rng.normal(size=600), "z": rng.normal(size=600)}
+        values["c"] = rng.poisson(1, 600)
+        expected, found = (compiled(values, opt_level=level) for level in (0, 3))
+        for at in (0, 6, 7):
+            assert_same_outcomes(expected, found, at=at)
+        assert any(c.layout == "reduced rows" and c.taken for c in found.layout_choices())
