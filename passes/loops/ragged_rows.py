@@ -24,7 +24,7 @@ from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import target_additions
 from ulam.passes.loops.carried_sums import lone_sum
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import DIVISIONS, PURE, may_overlap, root, viewed, written_roots_within
+from ulam.passes.loops.effects import DIVISIONS, PURE, may_overlap, offsets, root, viewed, written_roots_within
 from ulam.passes.loops.linear_layouts import are_squares, carried_additions
 from ulam.passes.loops.repeated_values import Repeatable
 from ulam.passes.loops.sum_chains import only_use
@@ -225,7 +225,10 @@ class RaggedRows:
     def _find_columns(self) -> None:
         self._numbered: set[SSAValue] = {self.loop.body.block.args[0]}
         self._is_costly = any(is_costly_function(op) for op in ops_within(self.loop.body))
+        self._keys: set[tuple[SSAValue, ...]] = set()
         self._visit(self.loop.body.block, in_loop=False, in_branch=False)
+        if self._keys.intersection(_place_of(op) for op in self.columns if isinstance(op, rt.LoadOp)):
+            raise _Unfit  # a parameter for each element of the data
 
     def _visit(self, block: Block, *, in_loop: bool, in_branch: bool) -> None:
         """`in_branch`: of which parameters decide."""
@@ -243,6 +246,7 @@ class RaggedRows:
                 continue
             elif self._is_key(op):
                 self.has_key = True
+                self._keys.add(_place_of(op))
             elif not op.results or not all(map(self._is_found_by_number, op.results)):
                 raise _Unfit  # a parameter of the row
             elif not in_loop and not in_branch and self._is_column(op):
@@ -257,10 +261,13 @@ class RaggedRows:
                     self._numbered.update(op.results)
 
     def _is_key(self, op: Operation) -> bool:
-        """Whether an op reads what all iterations of the loops around have at a number."""
-        if self.is_ragged or not isinstance(op, rt.LoadOp) or self.slices.is_data_buffer(op.buffer):
+        """Whether an op reads what iterations of the loops around have at a number."""
+        if not isinstance(op, rt.LoadOp) or self.slices.is_data_buffer(op.buffer):
             return False
-        return op.index is self.loop.body.block.args[0] and not is_inside(op.buffer, self.outer)
+        if not self._is_costly:  # rows that are reduced have few such numbers
+            is_of_all = not self.is_ragged and op.index is self.loop.body.block.args[0]
+            return is_of_all and not is_inside(op.buffer, self.outer)
+        return not is_inside(viewed(op.buffer), self.outer) and all(map(self.slices.is_data, _place_of(op)))
 
     def _is_found_by_number(self, value: SSAValue) -> bool:
         op = value.owner
@@ -281,6 +288,12 @@ class RaggedRows:
 
     def _is_column(self, op: Operation) -> bool:
         return isinstance(op, rt.LoadOp | arith.SIToFPOp) and op.results[0].type in _ELEMENTS
+
+
+def _place_of(op: Operation) -> tuple[SSAValue, ...]:
+    """Where a load reads: its index, and the offsets of the views that it reads."""
+    assert isinstance(op, rt.LoadOp)
+    return (op.index, *offsets(op.buffer))
 
 
 def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:

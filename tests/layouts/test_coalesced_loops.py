@@ -180,6 +180,64 @@ def test_hessians() -> None:
     assert_same_products(expected, found, np.random.default_rng(3))
 
 
+HISTORIES = """
+data { int I, T; array[I] int first, last; array[I, T] int<lower=0, upper=1> y; array[I] int<lower=1, upper=2> sex; }
+parameters { vector[T] stays, seen; vector[2] of_sex; }
+model {
+  for (i in 1 : I) {
+    for (t in first[i] + 1 : last[i]) {
+      1 ~ bernoulli_logit(stays[t - 1] + of_sex[sex[i]]);
+      y[i, t] ~ bernoulli_logit(seen[t]);
+    }
+  }
+}
+"""
+HISTORIES_BY_SLICES = """
+data { int I, T; array[I] int first, last; array[I, T] int<lower=0, upper=1> y; array[I] int<lower=1, upper=2> sex; }
+parameters { vector[T] stays, seen; vector[2] of_sex; }
+model {
+  for (i in 1 : I) {
+    target += -sum(log1p_exp(-stays[first[i] : last[i] - 1] - of_sex[sex[i]]));
+    y[i, first[i] + 1 : last[i]] ~ bernoulli_logit(seen[first[i] + 1 : last[i]]);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("program", [HISTORIES, HISTORIES_BY_SLICES])
+def test_numbers_of_rows_tell_parameters_that_others_have_too(program: str) -> None:
+    """As in capture histories; some are empty."""
+    compiled = ulam.StanProgram(program)
+    for seed, (many, times) in enumerate([(0, 3), (1, 1), (600, 5)]):
+        rng = np.random.default_rng(seed)
+        first = rng.integers(1, times + 1, many)
+        values = {"I": many, "T": times, "first": first, "last": np.minimum(first + rng.integers(0, 4, many), times)}
+        values |= {"y": rng.integers(0, 2, (many, times)), "sex": rng.integers(1, 3, many)}
+        expected, found = (compiled(values, opt_level=level) for level in (0, 3))
+        for at in (0, times):
+            assert_same_outcomes(expected, found, at=at)
+        assert_same_products(expected, found, rng)
+        assert {c.layout for c in found.layout_choices() if c.taken} == ({"unique rows"} if many > 1 else set())
+        if many > 1:
+            beyond = values | {"last": np.where(np.arange(many) == 7, times + 1, values["last"])}
+            messages = []
+            for level in (0, 3):
+                with pytest.raises(ulam.UlamError) as caught:
+                    compiled(beyond, opt_level=level).log_density(np.zeros(2 * times + 2))
+                messages.append(str(caught.value))
+            assert messages[0] == messages[1]
+
+
+def test_parameters_of_each_element_are_no_rows_of_others() -> None:
+    values = {"J": 30, "N": 900, "first": np.arange(1, 900, 30), "last": np.arange(30, 901, 30), "y": [1] * 900}
+    model = ulam.StanModel(
+        "data { int J, N; array[J] int first, last; array[N] int y; } parameters { vector[N] theta; vector[J] mu; } "
+        "model { for (j in 1:J) for (k in first[j]:last[j]) y[k] ~ poisson_log(mu[j] + theta[k]); }",
+        values,
+    )
+    assert model.layout_choices() == []
+
+
 def test_loops_over_the_same_rows_of_a_group() -> None:
     """Each has what the group adds once for each of them, whichever loop that is said to be of."""
     compiled = ulam.StanProgram(

@@ -33,7 +33,7 @@ model {
   target += -0.5 * (square(a) + dot_self(u) + dot_self(v)) - s;
 """
 _OUTER = ("1:J", "1:K", "0:2", "2:3", "1:1")
-_OF_J = ("1:m[{j}]", "m[{j}]:3", "g[{j}]:K", "1:{j}", "{j}:J")
+_OF_J = ("1:m[{j}]", "m[{j}]:3", "g[{j}]:K", "1:{j}", "{j}:J", "1:min(m[{j}], K)")
 _TERMS: dict[str, tuple[str, ...]] = {
     "": ("normal_lpdf(a | 0, s)", "-log(s)", "a * 0.3", "log_sum_exp(a, log(s))", "-square(a)"),
     "j": (
@@ -42,9 +42,10 @@ _TERMS: dict[str, tuple[str, ...]] = {
     ),
     "jk": (
         "normal_lpdf(Y[{j}, {k}] | u[{j}] + v[{k}], s)", "-square(Y[{j}, {k}] - a * x[{j}])", "poisson_log_lpmf(c[{j}, {k}] | u[{j}] * v[{k}])",
-        "bernoulli_logit_lpmf(c[{j}, {k}] > 1 | v[{k}])", "x[{j}] * v[{k}]",
+        "bernoulli_logit_lpmf(c[{j}, {k}] > 1 | v[{k}])", "x[{j}] * v[{k}]", "bernoulli_logit_lpmf(c[{j}, {k}] > 0 | v[max({k} - 1, 1)])",
+        "c[{j}, {k}] * log_inv_logit(v[{k}] + a)",
     ),
-    "k": ("-square(v[{k}])", "normal_lpdf(v[{k}] | a, s)", "log(s) * v[{k}]"),
+    "k": ("-square(v[{k}])", "normal_lpdf(v[{k}] | a, s)", "log(s) * v[{k}]", "bernoulli_logit_lpmf(1 | v[K + 1 - {k}])"),
 }  # fmt: skip
 
 
@@ -69,7 +70,7 @@ class _Nest:
         inner = dict(numbers)
         if found == "1:J" or found.endswith(":J") or found == "1:{j}".format(**{"j": numbers.get("j", "")}):
             inner["j"] = name
-        elif found in ("1:K", "g[{j}]:K".format(**{"j": numbers.get("j", "")})):
+        elif found in ("1:K", *(text.format(j=numbers.get("j", "")) for text in ("g[{j}]:K", "1:min(m[{j}], K)"))):
             inner["k"] = name
         parts = [self.term(inner)] if depth <= 1 or self.random.random() < 0.4 else []
         if depth > 1:

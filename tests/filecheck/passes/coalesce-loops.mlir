@@ -146,7 +146,7 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
 
 // -----
 
-// A parameter of each row, a size that is a parameter's, memory that the nest writes, a row that reads what the one
+// A parameter of each element of the data, a size that is a parameter's, memory that the nest writes, a row that reads what the one
 // before computed: nests stay alone.
 builtin.module attributes {rt.slots = #rt.slots<5>} {
   func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
@@ -162,7 +162,9 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
       %end = arith.extsi %l : i32 to i64
       scf.for %k = %zero to %end step %one : i64 {
         %x = rt.load %theta[%k] : f64
-        %term = rt.math exp(%x) : (f64) -> f64
+        %v = rt.load %y[%k] : f64
+        %p = arith.mulf %x, %v : f64
+        %term = rt.math exp(%p) : (f64) -> f64
         ad.target_add %term
       }
     }
@@ -232,6 +234,43 @@ builtin.module attributes {rt.slots = #rt.slots<5>} {
 // CHECK:         } else {
 // CHECK-NEXT:      scf.for %i = %zero to %rows
 // CHECK-NEXT:        scf.for %t = %zero to %columns
+
+// -----
+
+// Rows of different groups that read coefficients by a number that is computed of theirs.
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %rows = rt.bound 0 : i64
+    %columns = rt.bound 1 : i64
+    %first = rt.bound 2 : !rt.buf<i64>
+    %y = rt.bound 3 : !rt.buf<f64>
+    scf.for %i = %zero to %rows step %one : i64 {
+      %begin = rt.load %first[%i] : i64
+      scf.for %t = %begin to %columns step %one : i64 {
+        %column = arith.muli %t, %rows : i64
+        %place = arith.addi %column, %i : i64
+        %x = rt.load %y[%place] : f64
+        %before = arith.subi %t, %one : i64
+        %d = rt.load %theta[%before] : f64
+        %p = arith.mulf %x, %d : f64
+        %term = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %term
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.if
+// CHECK-NEXT:      scf.for [[R:%[0-9]+]] = %zero to
+// CHECK:             [[T32:%[0-9]+]] = rt.load {{%[0-9]+}}[[[R]]] : i32
+// CHECK-NEXT:        [[T:%[0-9]+]] = arith.extsi [[T32]]
+// CHECK:             [[B:%.*]] = arith.subi [[T]], %one
+// CHECK-NEXT:        {{.*}} = rt.load %theta[[[B]]] : f64
+// CHECK:         } else {
 
 // -----
 
