@@ -25,6 +25,18 @@ real categorical_of_log_odds_lpmf(int y, vector beta) {
   return beta[y] - log_sum_exp(beta);
 }
 
+/* P(n > 0) for n = 0, without an incomplete gamma or beta function. */
+real poisson_above_zero_lccdf(int n, real lambda) {
+  require_nonnegative(lambda);
+  return log1m_exp(-lambda);
+}
+
+real neg_binomial_2_above_zero_lccdf(int n, real mu, real phi) {
+  require_positive_finite(mu);
+  require_positive_finite(phi);
+  return log1m_exp(-phi * log1p(mu / phi));
+}
+
 /* weibull(alpha, sigma), whose power loops compute side by side. */
 real weibull_of_log_scale_lpdf(real y, real alpha, real sigma) {
   require_finite(y);

@@ -419,3 +419,30 @@ def test_binomials_of_log_odds_have_no_branches(how: str) -> None:
         (value, gradient), (found, slopes) = (each.log_density_gradient(point) for each in (plain, model))
         assert found == pytest.approx(value, rel=1e-12)
         assert slopes == pytest.approx(gradient, rel=1e-12, abs=1e-12)
+
+
+ABOVE_ZERO = {
+    "poisson": "y[n] ~ poisson(exp(a + b * x[n])) T[1, ];",
+    "neg_binomial_2": "y[n] ~ neg_binomial_2(exp(a + b * x[n]), phi) T[1, ];",
+    "hurdle": """if (y[n] == 1) target += log(p); else { target += log1m(p); y[n] ~ poisson(exp(a + b * x[n])) T[1, ]; }""",
+}
+
+
+@pytest.mark.parametrize("how", ABOVE_ZERO)
+def test_counts_above_zero_need_no_incomplete_functions(how: str) -> None:
+    """Level 3 evaluates logarithms and exponentials, near 0 and where all mass is above it."""
+    code = (
+        "data { int N; array[N] int y; vector[N] x; } parameters { real a, b; real<lower=0> phi; "
+        f"real<lower=0, upper=1> p; }} model {{ for (n in 1:N) {{ {ABOVE_ZERO[how]} }} }}"
+    )
+    rng = np.random.default_rng(5)
+    data = {"N": 600, "y": 1 + rng.poisson(1, 600), "x": rng.integers(0, 3, 600) / 2}
+    model, plain = (ulam.StanModel(code, data, opt_level=level) for level in (3, 0))
+    evaluate = model.llvm_ir("gradient_propto")
+    assert "gamma_p" not in evaluate
+    assert "inc_beta" not in evaluate
+    assert any(choice.layout == "unique rows" and choice.taken for choice in model.layout_choices())
+    for point in ([0.1, 0.2, 0.3, 0.1], [-20, 1, -3, 2], [5, 0.5, 5, 0], [2, -9, 1, 1]):
+        (value, gradient), (found, slopes) = (each.log_density_gradient(np.array(point)) for each in (plain, model))
+        assert found == pytest.approx(value, rel=1e-11)
+        assert slopes == pytest.approx(gradient, rel=1e-9, abs=1e-9)

@@ -75,6 +75,8 @@ class _Nest:
         parts = [self.term(inner)] if depth <= 1 or self.random.random() < 0.4 else []
         if depth > 1:
             parts.append(self.statement(inner, depth - 1))
+        if depth > 1 and self.random.random() < 0.2:  # two loops over the same rows
+            parts.append(f"for (r{name} in 1:{name}) {{ {self.term(inner)} }} for (q{name} in 1:{name}) {{ {self.term(inner)} }}")
         if depth > 1 and self.random.random() < 0.2:
             parts.append(self.random.choice((self.term(inner), self.statement(inner, 1))))
         return f"for ({name} in {found}) {{ {' '.join(parts)} }}"

@@ -133,7 +133,7 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ real mu = <mean>; if (<test>) { mu += <mean>; } target += normal_lpdf(<real> | mu, <scale>); }", "{ real mu = <test> ? <mean> : <mean>; target += <test> ? cauchy_lpdf(y[n] | mu, s) : normal_lccdf(y[n] | mu, s); }",
         "{ real m1 = <mean>; real m2 = m1 + m1 * x[n]; real m3 = m2 - m2 * z[n]; real m4 = m3 + m1 * w[n]; target += normal_lpdf(<real> | m4, <scale>); }",
         "{ real m1 = <mean>; real m2 = m1 * x[n]; real m3 = m2 + b * z[n]; real m4 = m3 + m2 * x[n]; target += normal_lpdf(<real> | m4, <scale>); }",
-        "y[n] ~ normal(<mean>, <scale>);", "count[n] ~ poisson_log(0.3 * (<mean>));", "bit[n] ~ bernoulli_logit(<mean>);", "<term> <term>",
+        "y[n] ~ normal(<mean>, <scale>);", "count[n] ~ poisson_log(0.3 * (<mean>));", "{ int k = 1 + count[n]; k ~ poisson(exp(0.2 * (<mean>))) T[1, ]; }", "bit[n] ~ bernoulli_logit(<mean>);", "<term> <term>",
     ),
     # vectors of a row
     "vector": ("beta", "means[g[n]]", "beta * x[n]", "beta + v * z[n]", "means[g[n]] + beta .* rows[n]", "X[n]' * a", "rep_vector(<mean>, K)", "LS * (v + X[n]')", "uv[g[n]]'", "centred(rows[n], b) + v", "centres[n] * c"),
