@@ -8,7 +8,8 @@
 
 What knows loops over elements then knows this one. The condition compares the counter with what the body does not
 change; the body adds 1 to the counter, once in every iteration, and does not leave the loop. It may do that anywhere:
-behind it the counter is `n_sym1__ + 1`.
+behind it the counter is `n_sym1__ + 1`. With `n < N` the last number is `N - 1`; where N may be the least int, which
+has none before it, the loop stands in `if (n < N)`.
 
 Idea: MLIR's upliftWhileToForLoop.
 """
@@ -21,7 +22,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ulam.dialects import stan
+from ulam.dialects.integers import INT_MIN
 from ulam.dialects.walk import ops_of, ops_within
+from ulam.library.costs import COSTS, FunctionCost
 from ulam.library.records import record
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.nesting import ancestor_in, terminator
@@ -29,7 +32,7 @@ from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import copies, discard, replace_uses
 
-_ADD, _SUB, _LE = (stan.BINARY_OPERATORS[symbol] for symbol in ("+", "-", "<="))
+_ADD, _SUB, _LE, _LT = (stan.BINARY_OPERATORS[symbol] for symbol in ("+", "-", "<=", "<"))
 _BOUNDS = {"<=": (0, False), "<": (0, True), ">=": (1, False), ">": (1, True)}
 """Comparison → which of its operands is the counter, and whether the bound itself is left out."""
 _COMPARISONS: dict[type[Operation], tuple[int, bool]] = {
@@ -96,22 +99,24 @@ class _Counted:
         loop, location, block = self.loop, self.loop.location, self.loop.parent
         assert block is not None
         begin = form.read(self.counter, location)
-        ahead, end = self._bound(location)
-        block.insert_ops_before([begin, *ahead], loop)
+        ahead, end = self._last(location)
         body = Block(arg_types=[stan.INT])
         self._count_by(body.args[0])
         for op in ops_of(loop.body.block):
             op.detach()
             body.add_op(op)
         name = names.fresh(_name(self.counter))
-        counted = stan.ForOp(name, begin.results[0], end, Region(body), location=location)
-        block.insert_op_before(counted, loop)
-        if self._is_needed(begin):
-            block.insert_ops_before(self._behind(location), loop)
+        written = [begin, *ahead, stan.ForOp(name, begin.results[0], end, Region(body), location=location)]
+        is_needed = self._is_needed(begin)
+        if self.is_strict and not _is_above_least(self.bound):
+            written = self._if_some([*written, *(self._set(location) if is_needed else ())], location)
+        elif is_needed:
+            written += self._if_some(self._set(location), location)
+        block.insert_ops_before(written, loop)
         discard(loop)
 
     def _bound(self, location: LocationAttr) -> tuple[list[Operation], SSAValue]:
-        """Computes the last value of the counter for which the body runs."""
+        """Computes the bound of the condition."""
         needed: set[SSAValue] = {self.bound}
         found: list[Operation] = []
         for op in reversed(ops_of(self.loop.condition.block)):
@@ -120,11 +125,15 @@ class _Counted:
                 found.append(op)
         mapping: dict[SSAValue, SSAValue] = {}
         ops = copies(found[::-1], mapping)
-        end = mapping.get(self.bound, self.bound)
-        if self.is_strict:
-            ops += _with_1(_SUB, end, location)
-            end = ops[-1].results[0]
-        return ops, end
+        return ops, mapping.get(self.bound, self.bound)
+
+    def _last(self, location: LocationAttr) -> tuple[list[Operation], SSAValue]:
+        """Computes the last value of the counter for which the body runs: the least int has none before it."""
+        ops, bound = self._bound(location)
+        if not self.is_strict:
+            return ops, bound
+        ops += _with_1(_SUB, bound, location)
+        return ops, ops[-1].results[0]
 
     def _count_by(self, number: SSAValue) -> None:
         """Lets the body read the number of an iteration, or one more, in the place of the counter."""
@@ -153,16 +162,21 @@ class _Counted:
         others = (use.operation for use in self.counter.uses if not self.loop.is_ancestor(use.operation))
         return any(isinstance(op, stan.ReadOp) and op is not begin for op in others)
 
-    def _behind(self, location: LocationAttr) -> list[Operation]:
-        """Sets the counter, if there has been an iteration."""
+    def _if_some(self, ops: list[Operation], location: LocationAttr) -> list[Operation]:
+        """Does something if there is an iteration."""
         before = form.read(self.counter, location)
-        ops, end = self._bound(location)
-        some = _of_ints(_LE, before.results[0], end, location)
-        again, last = self._bound(location)
-        more = _with_1(_ADD, last, location)
-        set_ = [*again, *more, form.assign(self.counter, more[-1].results[0], location), form.yield_(location)]
-        arms = (Region(Block(set_)), Region(Block([form.yield_(location)])))
-        return [before, *ops, some, stan.IfOp(some.results[0], *arms, location=location)]
+        ahead, bound = self._bound(location)
+        some = _of_ints(_LT if self.is_strict else _LE, before.results[0], bound, location)
+        arms = (Region(Block([*ops, form.yield_(location)])), Region(Block([form.yield_(location)])))
+        return [before, *ahead, some, stan.IfOp(some.results[0], *arms, location=location)]
+
+    def _set(self, location: LocationAttr) -> list[Operation]:
+        """Sets the counter to what it is behind the last iteration."""
+        ops, bound = self._bound(location)
+        if not self.is_strict:
+            ops += _with_1(_ADD, bound, location)
+            bound = ops[-1].results[0]
+        return [*ops, form.assign(self.counter, bound, location)]
 
 
 def _of_ints(operator: type[Operation], left: SSAValue, right: SSAValue, location: LocationAttr) -> Operation:
@@ -174,6 +188,31 @@ def _with_1(operator: type[Operation], value: SSAValue, location: LocationAttr) 
     """The ops of `value + 1`, or of another operator; the last one has the result."""
     one = form.constant(1, location)
     return [one, _of_ints(operator, value, one.results[0], location)]
+
+
+def _is_above_least(bound: SSAValue) -> bool:
+    """Whether an int is known not to be the least of all: a literal, a size, data with a bound that is a literal."""
+    literal = form.literal_of(bound)
+    if literal is not None:
+        return literal != INT_MIN
+    op = bound.owner
+    if isinstance(op, stan.CallOp):
+        return op.user is None and op.callee.data in COSTS and COSTS[op.callee.data] is FunctionCost.SIZE
+    variable = op.operands[0].owner if isinstance(op, stan.ReadOp) else None
+    declared = _declaration(variable) if isinstance(variable, stan.GlobalOp) else None
+    least = form.literal_of(declared.lower) if declared is not None and declared.lower is not None else None
+    return least is not None and least > INT_MIN
+
+
+def _declaration(variable: stan.GlobalOp) -> stan.DeclareOp | None:
+    """The declaration of a variable of data."""
+    program = variable.parent_op()
+    while program is not None and not isinstance(program, stan.ProgramOp):
+        program = program.parent_op()
+    blocks = program.body.block.ops if program is not None else ()
+    data = [op for op in blocks if isinstance(op, stan.BlockOp) and op.kind.data == "data"]
+    declared = (op for block in data for op in block.body.block.ops if isinstance(op, stan.DeclareOp))
+    return next((op for op in declared if op.var_name.data == variable.var_name.data), None)
 
 
 def _adds_one(step: stan.AssignOp) -> bool:

@@ -89,3 +89,19 @@ def test_an_index_out_of_range_is_told_as_at_level_0() -> None:
             ulam.StanModel(text, {"N": 5, "x": [1.0, 2.0, 3.0]}, opt_level=level).log_density([0.1])
         texts.add(str(told.value))
     assert len(texts) == 1 and "4 out of range" in texts.pop()
+
+
+@pytest.mark.parametrize(
+    ("bound", "begin"),
+    [(5, 1), (1, 1), (-(2**31), 1), (-(2**31), -(2**31)), (2 - 2**31, -(2**31)), (2**31 - 1, 2**31 - 3), (0, 2**31 - 1)],
+)
+def test_bounds_at_the_ends_of_ints(bound: int, begin: int) -> None:
+    """The least int has none before it."""
+    program = ulam.StanProgram(
+        "data { int N, begin; } parameters { real a; } "
+        "model { int n = begin; while (n < N) { target += a * n; n += 1; } target += n * 1e-9 * a; }"
+    )
+    values = {"N": bound, "begin": begin}
+    expected, found = (program(values, opt_level=level).log_density_gradient([0.3]) for level in (0, 3))
+    assert found[0] == pytest.approx(expected[0], rel=1e-12)
+    assert found[1] == pytest.approx(expected[1], rel=1e-12)

@@ -4,6 +4,7 @@
 // CHECK-LABEL: model {
 data {
   int<lower=0> N;
+  int M;
   vector[N] y;
 }
 parameters {
@@ -26,10 +27,23 @@ model {
   // CHECK:      for (k_sym2__ in k:N - 1) {
   // CHECK-NEXT:   target += y[k_sym2__ + 1] * mu;
   // CHECK-NEXT: }
-  // CHECK-NEXT: if (k <= N - 1) {
-  // CHECK-NEXT:   k = N - 1 + 1;
+  // CHECK-NEXT: if (k < N) {
+  // CHECK-NEXT:   k = N;
   // CHECK-NEXT: }
   target += k * mu;
+  // A bound that may be the least int has none before it.
+  int j = 0;
+  while (j < M) {
+    j += 1;
+    target += j * mu;
+  }
+  // CHECK:      if (j < M) {
+  // CHECK-NEXT:   for (j_sym3__ in j:M - 1) {
+  // CHECK-NEXT:     target += (j_sym3__ + 1) * mu;
+  // CHECK-NEXT:   }
+  // CHECK-NEXT:   j = M;
+  // CHECK-NEXT: }
+  target += j * mu;
   // A bound that the body moves, a counter that a branch raises, another step, one that leaves the loop, a condition of
   // two parts, a comparison of reals.
   int m = N;
