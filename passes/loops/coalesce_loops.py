@@ -34,6 +34,7 @@ from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
+from ulam.passes.loops.branch_rows import has_branch_rows, with_branches_as_loops
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.coalesced_rows import is_coalesced
 from ulam.passes.loops.data_branches import lift_values, may_lift, outermost_loops, where_it_runs
@@ -65,14 +66,15 @@ class CoalesceLoops(TellingPass):
     def changes(self, module: ModuleOp) -> bool:
         evaluate = evaluate_of(module, self.name)
         top, slices = evaluate.body.block, DataSlices()
-        nests = [loop for loop in outermost_loops(top, slices) if any(loops_of_rows(loop, slices))]
+        loops = list(outermost_loops(top, slices))
+        nests = [loop for loop in loops if any(loops_of_rows(loop, slices)) or has_branch_rows(loop, slices)]
         if must_be_precise(module):
             return False
         written = write_flat_fills(self.name, module, top, slices)
         for loop in nests:
             if is_coalesced(loop) or not may_lift(loop, top, slices):
                 continue
-            nest = with_rows_alone(loop) or loop
+            nest = with_branches_as_loops(loop, slices) or with_rows_alone(loop) or loop
             if (found := rows_of_nest(nest, slices)) and not any(map(_may_leave, ops_within(nest))):
                 remark_on(self.name, loop, "its rows are put into one loop when data are bound", done=True)
                 written += _Writer(loop, nest, found, module, top, slices).write()

@@ -83,6 +83,8 @@ class Flags:
         beyond = (limit == _INFINITE and predicate in ("olt", "ole")) or (
             limit == -_INFINITE and predicate in ("ogt", "oge")
         )
+        if beyond and self.scales is not None and op.lhs in self.scales.shared:
+            return True
         return (beyond or (predicate == "ord" and op.lhs is op.rhs)) and self.is_finite(op.lhs)
 
     def is_finite(self, value: SSAValue) -> bool:

@@ -42,7 +42,10 @@ class RowScales:
     _written: list[Operation] = field(default_factory=list[Operation])
 
     def is_positive(self, value: SSAValue) -> bool:
-        """Whether a value is a scale; from now on it has to be positive."""
+        """Whether a value is a scale, or what all rows share; from now on it has to be positive."""
+        if self.nest.is_shared(value):
+            self.shared[value] = None
+            return True
         return self._split(value) is not None
 
     def of_residual(self, value: SSAValue) -> tuple[Operation, SSAValue] | None:

@@ -176,7 +176,7 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ vector[N] m1 = <vectors>; vector[N] m2 = m1 + m1 .* x; vector[N] m3; for (n in 1:N) { m3[n] = m2[n] - m2[n] * z[n]; } y ~ normal(m3 + m2, s); }",
         "{ vector[N] m1; for (n in 1:N) { m1[n] = <mean>; } vector[N] m2 = m1 - z; vector[N] m3 = 2 * m2 + x; bit ~ bernoulli_logit(m3); }",
         "{ vector[N] lp; for (n in 1:N) { lp[n] = <lp>; } target += dot_product(w, lp); }", "for (n in 1:N) { for (k in 1:K) { target += <test> ? normal_lpdf(X[n, k] | a + beta[k], s) : cauchy_lpdf(X[n, k] | v[k], s); } }",
-        "for (n in 2:N) { target += normal_lpdf(y[n] | a + p * y[n - 1], s); }", "for (n in 2:N) { target += <test> ? normal_lpdf(y[n] | p * y[n - 1], s) : <lp>; }",
+        "for (n in 2:N) { target += normal_lpdf(y[n] | a + p * y[n - 1], s); }", "for (n in 2:N) { target += <test> ? normal_lpdf(y[n] | p * y[n - 1], s) : <lp>; }", "for (n in 2:N) { if (g[n] == g[n - 1]) { y[n] ~ normal(u[g[n]] + p * y[n - 1], s); } }", "for (n in 1:N) { if (<test>) { y[n] ~ normal(<mean>, s); } }",
         "target += -0.5 * dot_self(y - (<vectors>)) / square(s) - N * log(s);", "for (n in 1:N) { h[n] ~ categorical_logit(beta + v * x[n]); }", "for (n in 1:N) { target += w[n] * categorical_logit_lpmf(h[n] | beta * x[n]); }",
         "profile(\"rows\") { for (n in 1:N) { <term> } }",
         "{ vector[N] eta = rep_vector(a, N); <fill> <used> }", "{ vector[N] eta = a + 0.1 * e; <fill> <fill> <used> }", "{ vector[N] eta = rep_vector(0, N); <fill> <fill> <fill> <used> <used> }",

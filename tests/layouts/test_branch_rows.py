@@ -1,0 +1,70 @@
+"""Rows that a branch of data leaves out, without another arm: the others have reduced rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from level_outcomes import assert_same_outcomes, assert_same_products
+
+import ulam
+
+DATA = """
+data {
+  int<lower=0> N; int<lower=1> J; array[N] int<lower=0, upper=J> id; array[N] int<lower=0, upper=1> seen;
+  vector[N] y; vector[N] x; array[N] int<lower=0> c; vector[N] w; array[J] int first, last;
+}
+parameters { vector[J] a; real b; real rho; real<lower=0> s; }
+"""
+FORMS = {
+    "lags within groups": """a ~ normal(0, 1); for (n in 2 : N)
+      if (id[n] > 0 && id[n] == id[n - 1]) y[n] ~ normal(a[id[n]] + rho * y[n - 1], s);""",
+    "lags where there are any": "for (n in 1 : N) if (n > 1) y[n] ~ normal(b + rho * y[n - 1], s);",
+    "observed rows": """a ~ normal(0, 1); for (n in 1 : N) { real mu = b * x[n] + rho;
+      if (seen[n]) target += normal_lpdf(y[n] | mu, s); }""",
+    "two branches": """for (n in 1 : N) { if (seen[n]) y[n] ~ normal(b * x[n] + rho, s);
+      if (c[n] > 0) target += -square(y[n] - b * x[n] * c[n]); }""",
+    "rows that are passed over": "for (n in 1 : N) { if (!seen[n]) continue; y[n] ~ normal(rho + b * x[n], s); }",
+    "nests": """a ~ normal(0, 1); for (j in 1 : J) { for (n in first[j] : last[j]) {
+      if (seen[n]) y[n] ~ normal(a[j] + b * x[n], s); } }""",
+    "logarithms": "for (n in 1 : N) if (seen[n]) w[n] ~ lognormal(rho + b * x[n], s);",
+    "weights": "for (n in 1 : N) if (c[n] > 0) target += c[n] * normal_lpdf(y[n] | rho + b * x[n], s);",
+}
+
+def data(n: int, *, seen: float = 0.5) -> dict[str, Any]:
+    rng = np.random.default_rng(n)
+    return {
+        "N": n, "J": 4, "id": np.sort(rng.integers(0, 5, n)), "seen": (rng.random(n) < seen).astype(int),
+        "y": rng.normal(size=n), "x": rng.normal(size=n), "c": rng.poisson(1, n), "w": rng.exponential(1, n),
+        "first": [1 + n * j // 4 for j in range(4)], "last": [n * j // 4 for j in range(1, 5)],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_densities_are_those_of_level_0(name: str) -> None:
+    program = ulam.StanProgram(f"{DATA}model {{ s ~ exponential(1); {FORMS[name]} }}")
+    cases = [data(0), data(1), data(2), data(900), data(900, seen=0), data(900, seen=1)]
+    cases.append(data(900) | {"y": np.where(np.arange(900) == 5, np.inf, data(900)["y"]), "seen": [1] * 900})
+    for k, values in enumerate(cases):
+        expected, found = (program(values, opt_level=level) for level in (0, 3))
+        for at in (0, 4, 5, 6):
+            assert_same_outcomes(expected, found, at=at)
+        if k < 6:
+            assert_same_products(expected, found, np.random.default_rng(3))
+        taken = any(choice.layout == "reduced rows" and choice.taken for choice in found.layout_choices())
+        assert taken or k != 3
+
+
+def test_rows_with_an_arm_for_all_others_are_no_such() -> None:
+    program = f"{DATA}model {{ for (n in 1 : N) if (seen[n]) y[n] ~ normal(b * x[n], s); else x[n] ~ normal(rho, s); }}"
+    model, plain = (ulam.StanModel(program, data(300), opt_level=level) for level in (3, 0))
+    for at in (4, 5):
+        assert_same_outcomes(plain, model, at=at)
+
+
+def test_conditions_of_parameters_stay_branches() -> None:
+    program = f"{DATA}model {{ for (n in 1 : N) if (x[n] > b) y[n] ~ normal(b * x[n], s); }}"
+    model, plain = (ulam.StanModel(program, data(300), opt_level=level) for level in (3, 0))
+    assert not any(choice.layout == "reduced rows" for choice in model.layout_choices())
+    assert_same_outcomes(plain, model, at=4)
