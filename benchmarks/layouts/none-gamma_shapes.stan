@@ -15,6 +15,6 @@ model {
   shape ~ gamma(2, 1);
   log_scale ~ normal(0, 1);
   for (i in 1 : N) {
-    mass[i] ~ weibull(shape[stand[i]], exp(log_scale[stand[i]]));
+    mass[i] ~ gamma(shape[stand[i]], exp(log_scale[stand[i]]));
   }
 }

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i1, i64
-from xdsl.ir import SSAValue
 
 from ulam.dialects import ad
 from ulam.dialects.scalar_ops import constant, known_constant
@@ -38,9 +37,8 @@ def with_branches_as_loops(nest: scf.ForOp, slices: DataSlices) -> scf.ForOp | N
     (copy,) = copies([nest], {})
     assert isinstance(copy, scf.ForOp) and nest.parent is not None
     nest.parent.insert_op_before(copy, nest)
-    zero = OpWriter(copy).whole(0)
     for branch in list(_branches(copy, slices)):
-        _write_loop(branch, zero)
+        _write_loop(branch)
     return copy
 
 
@@ -75,12 +73,12 @@ def _does_nothing(branch: scf.IfOp, arm: int) -> bool:
     )
 
 
-def _write_loop(branch: scf.IfOp, zero: SSAValue) -> None:
+def _write_loop(branch: scf.IfOp) -> None:
     """Puts a loop in the place of a branch, whose results become flags that are set where a check fails."""
     write, arm = OpWriter(branch), _taken(branch)
     assert arm is not None
     condition = branch.cond if arm == 0 else write.put(arith.XOrIOp(branch.cond, write.put(constant(True, i1))))
-    count = write.put(arith.ExtUIOp(condition, i64))
+    count, zero = write.put(arith.ExtUIOp(condition, i64)), write.whole(0)
     _, inside = new_loop(write, zero, count, [zero] * len(branch.results))
     loop = inside.anchor.parent_op()
     assert isinstance(loop, scf.ForOp)

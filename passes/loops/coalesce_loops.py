@@ -288,7 +288,8 @@ def _count_if(condition: SSAValue, count: SSAValue, write: OpWriter) -> SSAValue
 def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
     """The loop over all rows."""
     loop = table.rows.loop
-    row, inside = new_loop(write, write.whole(0), count, loop.iter_args)
+    starts = [write.whole(0) if start.type == i64 else write.number(0.0) for start in loop.iter_args]  # flags and sums
+    row, inside = new_loop(write, write.whole(0), count, starts)
     new = inside.anchor.parent_op()
     assert isinstance(new, scf.ForOp)
     new.location = loop.location
