@@ -424,7 +424,8 @@ def test_binomials_of_log_odds_have_no_branches(how: str) -> None:
 ABOVE_ZERO = {
     "poisson": "y[n] ~ poisson(exp(a + b * x[n])) T[1, ];",
     "neg_binomial_2": "y[n] ~ neg_binomial_2(exp(a + b * x[n]), phi) T[1, ];",
-    "hurdle": """if (y[n] == 1) target += log(p); else { target += log1m(p); y[n] ~ poisson(exp(a + b * x[n])) T[1, ]; }""",
+    "hurdle": """if (y[n] == 1) target += log(p);
+        else { target += log1m(p); y[n] ~ poisson(exp(a + b * x[n])) T[1, ]; }""",
 }
 
 
