@@ -30,17 +30,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
 from ulam.dialects import stan
+from ulam.dialects.op_making import append, made
 from ulam.dialects.stan.expressions import COMPARISONS
-from ulam.dialects.walk import ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.call_graph import called_by
+from ulam.passes.analysis.call_graph import called_by, reachable
 from ulam.passes.analysis.value_sets import ValueSets, row_of
 from ulam.passes.known_data import ANY_INDEX, Element, IntComparison, KnownSwitches
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import cloned, discard, replace_uses
+from ulam.passes.rewriting import cloned, copies, discard, replace_uses
 from ulam.passes.variable_form import Variable, constant, is_global, literal_of
 
 NAME = "data-switches"
@@ -149,29 +150,43 @@ def _decide(use: Use, outcome: bool) -> None:
 
 def binding_program(module: ModuleOp) -> ModuleOp:
     """A copy of a program that binds its data as the program does, and declares what it declares; without the
-    statements that are evaluated for each draw."""
-    copy = cloned(module)
-    for op in _program_of(copy).body.block.ops:
-        if isinstance(op, stan.BlockOp) and op.kind.data not in _DATA_BLOCKS:
-            _leave_declarations(op.body.block)
-    return copy
+    statements that are evaluated for each draw, and functions that only these call."""
+    program = _program_of(module)
+    parts = ops_of(program.body.block)
+    functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
+    blocks = {op: _binding_ops(op) for op in parts if isinstance(op, stan.BlockOp)}
+    called = set(reachable((op for ops in blocks.values() for op in ops), functions))
+    body, mapping = Block(), dict[SSAValue, SSAValue]()
+    for op in parts:
+        if isinstance(op, stan.BlockOp):
+            inner = Block()
+            for copy in copies(blocks[op], mapping):
+                append(inner, copy)
+            append(body, _with_body(op, inner))
+        elif not isinstance(op, stan.FuncOp) or op.sym_name.data in called:
+            append(body, cloned(op, mapping))
+    return ModuleOp([_with_body(program, body)])
 
 
-def _leave_declarations(block: Block) -> None:
-    """Takes out of a block what none of its global declarations needs."""
+def _with_body(op: stan.ProgramOp | stan.BlockOp, body: Block) -> Operation:
+    return made(type(op), (), (), op.properties, op.attributes, [Region(body)], op.location)
+
+
+def _binding_ops(block: stan.BlockOp) -> list[Operation]:
+    """The ops of a block that bind data: of those behind the data, what global declarations need."""
+    ops = ops_of(block.body.block)
+    if block.kind.data in _DATA_BLOCKS:
+        return ops
     needed: set[Operation] = set()
-    work: list[Operation] = [op for op in block.ops if isinstance(op, Variable) and is_global(op)]
+    work: list[Operation] = [op for op in ops if isinstance(op, Variable) and is_global(op)]
     while work:
         op = work.pop()
         if op not in needed:
             needed.add(op)
             inner = [part for part in ops_within(op) if part is not op] if op.regions else []
             owners = (operand.owner for part in (op, *inner) for operand in part.operands)
-            work += [owner for owner in owners if isinstance(owner, Operation) and owner.parent is block]
-    for op in reversed(list(block.ops)):
-        if op not in needed:
-            op.detach()
-            op.erase(safe_erase=False)
+            work += [owner for owner in owners if isinstance(owner, Operation) and owner.parent is block.body.block]
+    return [op for op in ops if op in needed]
 
 
 def _program_of(module: ModuleOp) -> stan.ProgramOp:

@@ -206,7 +206,8 @@ class Compiler:
 
     @cached_property
     def _binding(self) -> Compiler:
-        """What compiles the unit that binds data: apart, where other units wait for the data."""
+        """What compiles the unit that binds data: apart, where other units wait for the data. It runs once, so that
+        the passes of the level would take longer than what they save."""
         if self.switches is None:
             return self
         module = self._as_lowered
@@ -214,7 +215,7 @@ class Compiler:
             from ulam.passes.data_switches import binding_program
 
             self._declared  # noqa: B018
-            return self.of_piece(binding_program(module))
+            return self.of_piece(binding_program(module), replace(self.options, pieces=False, pipeline=""))
 
     @property
     def included_files(self) -> list[Path]:
@@ -238,9 +239,9 @@ class Compiler:
             self._declared  # noqa: B018  (before passes change what declares)
             return PiecewiseUnits(self, pieces, self.store)
 
-    def of_piece(self, module: ModuleOp) -> Compiler:
+    def of_piece(self, module: ModuleOp, options: CompileOptions | None = None) -> Compiler:
         """What compiles a piece of the program."""
-        compiler = Compiler(self.source_text, self.filename, replace(self.options, pieces=False))
+        compiler = Compiler(self.source_text, self.filename, options or replace(self.options, pieces=False))
         compiler._source = self._source
         compiler.__dict__["_as_lowered"] = module
         return compiler
@@ -367,6 +368,7 @@ class Compiler:
         `then` is called with the number of a job and its unit as soon as that is there, in LLVM's thread; what it
         returns is the unit. A call that is to end waits for LLVM's present step only.
         """
+
         def generate(number: int, compiler: Compiler, kind: UnitKind, emitted: EmittedUnit) -> UnitObject:
             unit = compiler._generate(kind, emitted, between=llvm.unless_stopped)
             return unit if then is None else then(number, unit)

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.dialects import stan
+from ulam.dialects.walk import ops_within
 from ulam.emit import jit
 from ulam.passes import data_switches
-from ulam.passes.data_switches import switches_of
+from ulam.passes.data_switches import binding_program, switches_of
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -164,6 +166,20 @@ def test_only_what_is_reached_is_there() -> None:
 def calls_of_model(text: str) -> set[str]:
     block = text[text.index("stan.block model") : text.index("stan.block generated_quantities")]
     return set(re.findall(r"stan.call (\w+)", block))
+
+
+def test_data_are_bound_without_what_is_evaluated_later() -> None:
+    program = PROGRAM.replace("int heavy = family == 3", "int heavy = third(family)").replace(
+        "functions {", "functions {\n  int third(int kind) { return kind == 3; }"
+    )
+    compiler = Compiler(program, options=CompileOptions(pieces=True))
+    written = binding_program(compiler._as_lowered)
+    written.verify()
+    functions = [op.sym_name.data for op in ops_within(written) if isinstance(op, stan.FuncOp)]
+    assert functions == ["third"]
+    declared = {op.var_name.data for op in ops_within(written) if isinstance(op, stan.DeclareOp | stan.ParameterOp)}
+    assert {"N", "X", "heavy", "b", "a", "s", "mu", "r", "wide"} <= declared
+    assert not any(isinstance(op, stan.TargetAddOp | stan.ForOp) for op in ops_within(written))
 
 
 def test_programs_without_data_wait(compiled: list[str]) -> None:
