@@ -9,10 +9,10 @@ In nests, whose inner loops often have two or three iterations, only loops that 
 around cannot be widened, and not below level 3. Loops of a known number of iterations: `emit/loop_metadata.py`, too.
 `serial`: iterations depend on each other, may add to the same element, or the body branches; what runs there is a chain
 of scalar operations, for which libm's functions are faster than our own widened ones (levels 3 and 4). So are the few
-iterations of a loop that is written out within such a chain. `interleave`: a short body that only sums, bound by the
-latency of the addition unless several sums run side by side. `columns`: an inner loop of a known number of iterations
-that reads and writes element after element, where the loop around would skip: it is widened itself, not written out for
-the loop around. Many such iterations that sum are `interleave`.
+iterations of a loop that is written out within such a chain. `interleave`: a short body that only sums, and evaluates
+no function in branches either, bound by the latency of the addition unless several sums run side by side. `columns`: an
+inner loop of a known number of iterations that reads and writes element after element, where the loop around would
+skip: it is widened itself, not written out for the loop around. Many such iterations that sum are `interleave`.
 Measured in docs/architecture.md, "Math functions".
 """
 
@@ -218,4 +218,4 @@ def _is_sum(argument: SSAValue, yielded: SSAValue) -> bool:
 def _is_short_sum(body: Block) -> bool:
     count = sum(1 for _ in body.ops)
     has_sum = any(a.type == f64 for a in body.args[1:]) or any(type(op) is ad.AccumulateOp for op in body.ops)
-    return count <= _SHORT and has_sum and not any(isinstance(op, rt.MathOp | arith.DivfOp) for op in body.ops)
+    return count <= _SHORT and has_sum and not any(isinstance(op, rt.MathOp | arith.DivfOp) for op in ops_within(body))

@@ -27,3 +27,26 @@ func.func @chain(%x: f64, %n: i64) -> f64 attributes {rt.entry = #rt.entry} {
   }
   func.return %s : f64
 }
+
+// Not so where a branch takes longer than the addition: it would be there four times.
+// CHECK-LABEL: @costly_branch
+// CHECK-NOT: rt.loop
+// CHECK: return
+func.func @costly_branch(%x: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0.0 : f64
+  %s = scf.for %i = %zero to %n step %one iter_args(%t = %none) -> (f64) : i64 {
+    %a = rt.load %x[%i] : f64
+    %positive = arith.cmpf ogt, %a, %none : f64
+    %term = scf.if %positive -> (f64) {
+      %e = rt.math exp(%a) : (f64) -> f64
+      scf.yield %e : f64
+    } else {
+      scf.yield %a : f64
+    }
+    %next = arith.addf %t, %term fastmath<reassoc> : f64
+    scf.yield %next : f64
+  }
+  func.return %s : f64
+}
