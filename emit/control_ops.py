@@ -68,7 +68,7 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     around = e.serial, e.inline_math
     kind, _ = rt.LoopAttr.kind_of(op)
     e.serial = kind == "serial" and e.module.options.opt_level >= 3
-    e.inline_math = kind != "cold" and e.may_inline_math
+    e.inline_math = kind != "cold" and _inlines_math(e)
     e.loop_depth += 1
     last = e.region(body)
     e.loop_depth -= 1
@@ -80,6 +80,11 @@ def _for(e: FunctionEmitter, op: Operation) -> None:
     e.begin_block(done)
     for result, value in zip(op.results, values[1:], strict=True):
         e.names[result] = value
+
+
+def _inlines_math(e: FunctionEmitter) -> bool:
+    """Whether functions are inlined in a loop: in long modules not where they are computed one by one."""
+    return e.may_inline_math and not (e.serial and e.module.is_long)
 
 
 def _straight(e: FunctionEmitter, op: scf.ForOp, starts: list[str], trips: int) -> None:
@@ -106,7 +111,7 @@ def _while(e: FunctionEmitter, op: Operation) -> None:
     # never widened, so what runs in it is a chain of scalar operations
     around = e.serial, e.inline_math
     e.serial = e.module.options.opt_level >= 3
-    e.inline_math = e.may_inline_math
+    e.inline_math = _inlines_math(e)
     e.loop_depth += 1
     last = e.region(op.before_region)
     if type(last) is not scf.ConditionOp:

@@ -7,12 +7,13 @@ it: those that do little but load and store, since what is stored in other piece
 `strip_of_functions`: the same in strips of rows, whose loops are long, without masks.
 In nests, whose inner loops often have two or three iterations, only loops that surely have more, only where the loop
 around cannot be widened, and not below level 3. Loops of a known number of iterations: `emit/loop_metadata.py`, too.
-`serial`: iterations depend on each other, may add to the same element, or the body branches; what runs there is a chain
-of scalar operations, for which libm's functions are faster than our own widened ones (levels 3 and 4). So are the few
-iterations of a loop that is written out within such a chain. `interleave`: a short body that only sums, and evaluates
-no function in branches either, bound by the latency of the addition unless several sums run side by side. `columns`: an
-inner loop of a known number of iterations that reads and writes element after element, where the loop around would
-skip: it is widened itself, not written out for the loop around. Many such iterations that sum are `interleave`.
+`serial`: iterations depend on each other, may add to the same element, call functions of C, or the body branches; what
+runs there is a chain of scalar operations, for which libm's functions are faster than our own widened ones (levels 3
+and 4), and which long modules call. So are the few iterations of a loop that is written out within such a chain.
+`interleave`: a short body that only sums, and evaluates no function in branches either, bound by the latency of the
+addition unless several sums run side by side. `columns`: an inner loop of a known number of iterations that reads and
+writes element after element, where the loop around would skip: it is widened itself, not written out for the loop
+around. Many such iterations that sum are `interleave`.
 Measured in docs/architecture.md, "Math functions".
 """
 
@@ -29,6 +30,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, may_reassociate
 from ulam.dialects.walk import ops_within
+from ulam.library.costs import WIDENED
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
 from ulam.passes.loops.carried_sums import sum_chain
@@ -45,6 +47,7 @@ _LONG = 64
 """From so many iterations on a sum runs side by side as if their number were not known: two rounds of four vectors."""
 _STRIP = 32
 """So many iterations of a loop around, at least, are one strip."""
+_NOT_OF_C = WIDENED | {"pow", "power_of_outcome"}
 _SERIAL = rt.LoopAttr.of_kind("serial")
 _FUNCTIONS, _STRIP_OF_FUNCTIONS = rt.LoopAttr.of_kind("functions"), rt.LoopAttr.of_kind("strip_of_functions")
 _INTERLEAVE, _COLUMNS = rt.LoopAttr.of_kind("interleave", 4), rt.LoopAttr.of_kind("columns")
@@ -149,7 +152,12 @@ def _is_serial(loop: scf.ForOp) -> bool:
     body = loop.body.block
     if any(type(op) in _SERIAL_OPS or (op.regions and not _only_adds(op)) for op in body.ops):
         return True
-    return _carries_chain(loop)
+    return _carries_chain(loop) or any(map(_is_c_function, ops_within(body)))
+
+
+def _is_c_function(op: Operation) -> bool:
+    """Whether an op calls a function of C, which takes one element at a time; `pow` does so with some exponents."""
+    return isinstance(op, rt.MathOp) and op.function.data not in _NOT_OF_C and is_costly_function(op)
 
 
 def _scatters(loop: scf.ForOp) -> bool:

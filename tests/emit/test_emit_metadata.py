@@ -315,6 +315,35 @@ def test_only_sums_run_side_by_side_in_long_modules(loop: str, level: int, in_lo
     assert side_by_side == (in_long or not long)
 
 
+ONE_BY_ONE = """
+    scf.for %i = %zero to %n step %one : i64 {{
+      %a = rt.load %x[%i] : f64
+      %b = rt.math inv_logit(%a) : (f64) -> f64
+      rt.store %b, %x[%i] : f64
+    }} {{rt.loop = #rt.loop<{kind}>}}"""
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "level", "called_in_long"), [("serial", 3, True), ("functions", 3, False), ("serial", 2, False)]
+)
+def test_long_modules_call_functions_that_are_computed_one_by_one(
+    kind: str, level: int, called_in_long: bool, long: bool
+) -> None:
+    text = f"""func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {{rt.entry = #rt.entry}} {{
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    {LONG if long else ""}{ONE_BY_ONE.format(kind=kind)}
+    func.return
+    }}"""
+    call = next(
+        line
+        for line in emit_module(parse(text), EmitOptions(level)).split("\n")
+        if "call double @ulam.inv_logit" in line
+    )
+    assert call.endswith(" noinline") == (called_in_long and long)
+
+
 COLUMNS = KNOWN_TRIPS.replace("}\n  func.return", "} {{rt.loop = #rt.loop<columns>}}\n  func.return")
 
 

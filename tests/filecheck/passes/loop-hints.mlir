@@ -50,3 +50,33 @@ func.func @costly_branch(%x: !rt.buf<f64>, %n: i64) -> f64 attributes {rt.entry 
   }
   func.return %s : f64
 }
+
+// A function of C is called for one element after the other.
+// CHECK-LABEL: @function_of_c
+// CHECK: rt.loop = #rt.loop<serial>
+func.func @function_of_c(%x: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  scf.for %i = %zero to %n step %one : i64 {
+    %a = rt.load %x[%i] : f64
+    %g = rt.math lgamma(%a) : (f64) -> f64
+    %e = rt.math exp(%g) : (f64) -> f64
+    rt.store %e, %x[%i] : f64
+  }
+  func.return
+}
+
+// A square is a power, too.
+// CHECK-LABEL: @power
+// CHECK: rt.loop = #rt.loop<functions>
+func.func @power(%x: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %two = arith.constant 2.0 : f64
+  scf.for %i = %zero to %n step %one : i64 {
+    %a = rt.load %x[%i] : f64
+    %p = rt.math pow(%a, %two) : (f64, f64) -> f64
+    rt.store %p, %x[%i] : f64
+  }
+  func.return
+}
