@@ -31,6 +31,8 @@ class ConstantPropagation(ScopePass):
     """Substitutes literals for variables whose value is known."""
 
     name = "constant-propagation"
+    # A copy is known as what it copies, and what goes reaches no read that stays.
+    finds_no_more_after = frozenset(("copy-propagation", "dead-code-elimination"))
 
     preserve_numerics: bool = False
 

@@ -43,6 +43,7 @@ class Repeat(ModulePass):
         for _ in range(self.max):
             before = now
             for entry in entries:
+                found = now
                 stale = _stale(entry, done.get(entry, {}), now)
                 if not stale and len(entries) > 1:
                     continue
@@ -53,6 +54,9 @@ class Repeat(ModulePass):
                 elif run_passes(ctx, op, (entry,)) or not isinstance(entry, TellingPass):
                     now = _states(own_scopes(op))
                 done[entry] = now
+                for other in entries:
+                    if isinstance(other, ScopePass) and entry.name in other.finds_no_more_after and other in done:
+                        done[other] = _carried_over(done[other], found, now)
             if now == before:
                 break
 
@@ -66,6 +70,15 @@ def _stale(entry: ModulePass, done: Mapping[Scope, State], now: Mapping[Scope, S
     stale = [scope for scope, state in now.items() if (known := done.get(scope)) is not state and known != state]
     is_local = not (isinstance(entry, ScopePass) and entry.asks_callees)
     return stale if is_local or all(isinstance(scope, stan.ProgramOp) for scope in stale) else list(now)
+
+
+def _carried_over(
+    done: Mapping[Scope, State], found: Mapping[Scope, State], left: Mapping[Scope, State]
+) -> dict[Scope, State]:
+    """What a pass is done with, where another one has changed scopes that it was done with, and left it no work."""
+    return {
+        scope: left[scope] if scope in left and found.get(scope) == state else state for scope, state in done.items()
+    }
 
 
 def _states(scopes: Iterable[Scope]) -> dict[Scope, State]:

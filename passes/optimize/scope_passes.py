@@ -20,6 +20,8 @@ class ScopePass(ModulePass):
     """
 
     asks_callees: ClassVar[bool] = False
+    finds_no_more_after: ClassVar[frozenset[str]] = frozenset()
+    """Passes that leave nothing new to do for this one, whatever they change in a scope."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.work_on(op, own_scopes(op))

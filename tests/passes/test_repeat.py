@@ -67,6 +67,17 @@ def test_what_has_not_changed_is_not_looked_at_again(seen: dict[str, list[list[s
     assert later and all(scopes == ["decided"] for scopes in later)
 
 
+def test_what_a_pass_leaves_no_work_in_is_not_looked_at_again(seen: dict[str, list[list[str]]]) -> None:
+    module, alone = as_written(), as_written()
+    run_pipeline(module, 'repeat{passes="constant-propagation,dead-code-elimination" max=4}')
+    assert seen["constant-propagation"] == [["settled", "decided", "blocks"]]
+    run_pipeline(alone, "constant-propagation")
+    before = str(module)
+    assert before != str(alone)  # the other pass changed something
+    run_pipeline(module, "constant-propagation")
+    assert str(module) == before
+
+
 def test_callers_are_looked_at_where_a_function_has_changed(seen: dict[str, list[list[str]]]) -> None:
     run_pipeline(as_written(), 'repeat{passes="dead-code-elimination,constant-propagation" max=4}')
     assert len(seen["dead-code-elimination"]) > 1
