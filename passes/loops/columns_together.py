@@ -13,7 +13,7 @@ nothing is rounded: 1/2 twice, 1/2 and 1/4 twice, 1/4 four times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i64
@@ -44,10 +44,15 @@ class ColumnsTogether(TellingPass):
 
     def changes(self, module: ModuleOp) -> bool:
         top = evaluate_of(module, self.name).body.block
-        nests = [found for op in list(ops_within(top)) if type(op) is scf.ForOp and (found := _nest(op)) is not None]
-        for nest in nests:
-            _write(nest)
-        return bool(nests)
+        changed = False
+        for columns in [op for op in ops_within(top) if type(op) is scf.ForOp]:
+            nests = _nests(columns)
+            for nest in nests:
+                _write(nest)
+            if nests:
+                discard(columns)
+                changed = True
+        return changed
 
 
 @record
@@ -61,29 +66,39 @@ class _Nest:
     factor: SSAValue
 
 
-def summed_nest(columns: scf.ForOp) -> tuple[scf.ForOp, list[ad.AccumulateOp]] | None:
-    """The loop over rows inside of one over columns, and what adds to sums of rows, if they do nothing else."""
+def summed_rows(columns: scf.ForOp) -> list[tuple[scf.ForOp, list[ad.AccumulateOp]]]:
+    """The loops over rows inside of one over columns, each with what adds to sums of rows; none if they do more."""
     inside = [op for op in columns.body.block.ops if type(op) not in PURE and not isinstance(op, rt.LoadOp)]
-    if len(inside) != 2 or not isinstance(rows := inside[0], scf.ForOp) or columns.results or rows.results:
-        return None
-    ops = [op for op in rows.body.block.ops if type(op) not in PURE and not isinstance(op, rt.LoadOp)]
-    targets = [op for op in ops if isinstance(op, ad.AccumulateOp)]
-    if not targets or len(targets) != len(ops) - 1 or constant_integer(rows.step) != 1:
-        return None
-    return rows, targets
+    if len(inside) < 2 or columns.results:
+        return []
+    found: list[tuple[scf.ForOp, list[ad.AccumulateOp]]] = []
+    for rows in inside[:-1]:
+        if not isinstance(rows, scf.ForOp) or rows.results or constant_integer(rows.step) != 1:
+            return []
+        ops = [op for op in rows.body.block.ops if type(op) not in PURE and not isinstance(op, rt.LoadOp)]
+        targets = [op for op in ops if isinstance(op, ad.AccumulateOp)]
+        if (
+            not targets
+            or len(targets) != len(ops) - 1
+            or any(is_inside(bound, columns) for bound in (rows.lb, rows.ub))
+        ):
+            return []
+        found.append((rows, targets))
+    return found
 
 
-def _nest(columns: scf.ForOp) -> _Nest | None:
-    """The product that a loop over columns makes; None if it makes none."""
-    found = summed_nest(columns)
-    if found is None or constant_integer(columns.step) != 1 or constant_integer(columns.lb) != 0:
-        return None
-    rows, targets = found
-    if len(targets) != 1 or any(is_inside(bound, columns) for bound in (rows.lb, rows.ub)):
-        return None
-    target = targets[0]
-    product = target.value.owner
-    if is_inside(target.buffer, columns) or not isinstance(product, arith.MulfOp):
+def _nests(columns: scf.ForOp) -> list[_Nest]:
+    """The products that a loop over columns makes; none if it makes something else."""
+    if constant_integer(columns.step) != 1 or constant_integer(columns.lb) != 0:
+        return []
+    nests = [_nest(columns, rows, targets) for rows, targets in summed_rows(columns)]
+    return [] if None in nests else [nest for nest in nests if nest is not None]
+
+
+def _nest(columns: scf.ForOp, rows: scf.ForOp, targets: Sequence[ad.AccumulateOp]) -> _Nest | None:
+    """The product that a loop over rows makes; None if it makes none."""
+    target, product = targets[0], targets[0].value.owner
+    if len(targets) != 1 or is_inside(target.buffer, columns) or not isinstance(product, arith.MulfOp):
         return None
     if constant_integer(rows.lb) == 0 or not _is_of_row(target, columns, rows):
         return None
@@ -120,7 +135,7 @@ def _is_read_alone(load: rt.LoadOp, columns: scf.ForOp) -> bool:
 
 
 def _write(nest: _Nest) -> None:
-    """Puts the loop over groups of columns in place."""
+    """Puts a loop over groups of columns in front."""
     columns, count = nest.columns, nest.columns.ub
     write = OpWriter(columns)
     last = write.put(integer(arith.SubiOp, count, write.whole(1)))
@@ -143,7 +158,7 @@ def _write(nest: _Nest) -> None:
             share, place = shares.of(place, inside), inside.put(integer(arith.MinSIOp, place, last))
         env: Environment = {columns.body.block.args[0]: place}
         for op in columns.body.block.ops:
-            if op is not nest.rows and op is not terminator(columns.body.block):
+            if op is not terminator(columns.body.block) and not isinstance(op, scf.ForOp):
                 copier.value(op.results[0], env, inside)
         factor = copier.value(nest.factor, env, inside)
         environments.append((env, factor if share is None else inside.real(arith.MulfOp, factor, share)))
@@ -156,7 +171,6 @@ def _write(nest: _Nest) -> None:
     place = copier.value(nest.target.index, {nest.rows.body.block.args[0]: row}, innermost)
     assert total is not None
     innermost.before(ad.AccumulateOp(nest.target.buffer, place, total))
-    discard(columns)
 
 
 class _Shares:

@@ -24,7 +24,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import SPARSE_FIGURES
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, block_of, is_inside, terminator
-from ulam.passes.loops.columns_together import summed_nest
+from ulam.passes.loops.columns_together import summed_rows
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import UNKNOWN, Root, root, viewed, written_roots_within
 from ulam.passes.loops.index_forms import Form, IndexForms
@@ -82,6 +82,40 @@ class NoProduct(Exception):
 
 
 @record
+class _Sum:
+    """What adds to a sum of the rows: in which loop, the data of a column, and their coefficients."""
+
+    target: ad.AccumulateOp
+    data: list[rt.LoadOp]
+    factors: list[SSAValue]
+    loop: scf.ForOp
+    forms: IndexForms
+    """Of the first loop over rows, and of this one as if it were that."""
+
+    def reads_like(self, other: _Sum) -> bool:
+        """Whether another one has the same data."""
+        pairs = list(zip(self.data, other.data, strict=False))
+        return len(self.data) == len(other.data) and all(
+            one is two
+            or (
+                one.buffer is two.buffer
+                and (form := other.forms.of(one.index)) is not None
+                and form == other.forms.of(two.index)
+            )
+            for one, two in pairs
+        )
+
+    def is_of_row(self, columns: scf.ForOp) -> bool:
+        """Whether neighbouring rows have neighbouring sums, the same for all columns."""
+        forms, form = self.forms, self.forms.of(self.target.index)
+        if form is None or is_inside(self.target.buffer, columns):
+            return False
+        own = {monomial: count for monomial, count in form.items() if forms.variable in monomial}
+        others = [value for value in forms.values_of(form) if value is not forms.loop.body.block.args[0]]
+        return own == {(forms.variable,): 1} and not any(is_inside(value, columns) for value in others)
+
+
+@record
 class Product:
     """A nest that multiplies data and coefficients."""
 
@@ -90,8 +124,7 @@ class Product:
     """The loop inside."""
     data: list[rt.LoadOp]
     """What one pair of iterations reads of the matrix."""
-    sums: list[tuple[ad.AccumulateOp, list[SSAValue]]]
-    """What adds to sums of the rows, and the coefficients of the data."""
+    sums: list[_Sum]
     stride: Form
     forms: IndexForms
 
@@ -100,30 +133,26 @@ class Product:
         """The product that a loop over columns makes; None if it makes none. Raises NoProduct."""
         if constant_integer(columns.step) != 1:
             return None
-        found = summed_nest(columns)
-        if found is None:
+        found = summed_rows(columns)
+        if not found:
             return None
-        rows, targets = found
-        terms = [_terms(target.value, columns, slices) for target in targets]
-        if any(found is None for found in terms) or any(is_inside(bound, columns) for bound in (rows.lb, rows.ub)):
-            return None
-        pairs = [list(zip(*found, strict=True)) for found in terms if found is not None]
-        data = pairs[0][0]
-        if any(loads != data for loads, _ in pairs):
+        rows = found[0][0]
+        sums: list[_Sum] = []
+        for loop, targets in found:
+            if (loop.lb, loop.ub) != (rows.lb, rows.ub):
+                return None
+            for target in targets:
+                terms = _terms(target.value, columns, slices)
+                if terms is None:
+                    return None
+                forms = IndexForms(rows, partner=None if loop is rows else loop)
+                sums.append(_Sum(target, [load for load, _ in terms], [factor for _, factor in terms], loop, forms))
+        if not all(sums[0].reads_like(other) for other in sums[1:]):
             raise NoProduct("it multiplies several matrices")
-        return _product(
-            columns, rows, list(data), list(zip(targets, (list(f) for _, f in pairs), strict=True)), top, slices
-        )
+        return _product(columns, rows, sums, top, slices)
 
 
-def _product(
-    columns: scf.ForOp,
-    rows: scf.ForOp,
-    data: list[rt.LoadOp],
-    sums: list[tuple[ad.AccumulateOp, list[SSAValue]]],
-    top: Block,
-    slices: DataSlices,
-) -> Product:
+def _product(columns: scf.ForOp, rows: scf.ForOp, sums: list[_Sum], top: Block, slices: DataSlices) -> Product:
     """The product that two loops make, if what is asked of their surroundings holds. Raises NoProduct."""
     bounds = (columns.lb, columns.ub, rows.lb, rows.ub)
     around = list(_around(columns, top))
@@ -132,11 +161,11 @@ def _product(
     surroundings = _Surroundings(columns, around)
     if surroundings.reach(bounds[:2]):
         raise NoProduct("its columns are others in each iteration of a loop around")
-    if not all(_is_alone(target, columns) for target, _ in sums):
+    if not all(_is_alone(each.target, columns) for each in sums):
         raise NoProduct("its sums begin with something else")
-    forms = IndexForms(rows)
+    data, forms = sums[0].data, sums[0].forms
     stride = _stride(data, forms, surroundings, slices)
-    if not all(_is_of_row(target, forms, columns) for target, _ in sums):
+    if not all(each.is_of_row(columns) for each in sums):
         raise NoProduct("its sums are not side by side")
     return Product(columns, rows, data, sums, stride, forms)
 
@@ -180,16 +209,6 @@ def _is_alone(target: ad.AccumulateOp, nest: scf.ForOp) -> bool:
             elif use.operation is not target and not isinstance(use.operation, rt.LoadOp):
                 return False
     return True
-
-
-def _is_of_row(target: ad.AccumulateOp, forms: IndexForms, columns: scf.ForOp) -> bool:
-    """Whether neighbouring rows have neighbouring sums, the same for all columns."""
-    form = forms.of(target.index)
-    if form is None or is_inside(target.buffer, columns):
-        return False
-    own = {monomial: count for monomial, count in form.items() if forms.variable in monomial}
-    others = [value for value in forms.values_of(form) if value is not forms.loop.body.block.args[0]]
-    return own == {(forms.variable,): 1} and not any(is_inside(value, columns) for value in others)
 
 
 class _Surroundings:
@@ -261,13 +280,13 @@ class _Writer:
         x = viewed(product.data[0].buffer)
         for start in range(0, len(product.sums), AT_ONCE):
             sides = product.sums[start : start + AT_ONCE]
-            coefficients = [self._coefficients(factors) for _, factors in sides]
-            sums = [self._sums(target, inside) for target, _ in sides]
+            coefficients = [self._coefficients(each.factors) for each in sides]
+            sums = [self._sums(each, inside) for each in sides]
             arguments = (*coefficients, self.count, x, *self.made, product.rows.lb, rows, *sums)
             name = "design_product" if len(sides) == 1 else "design_products"
             inside.before(rt.KernelOp(name, arguments, location=columns.location))
-        for target, _ in product.sums:
-            self._leave_undefined(target)
+        for each in product.sums:
+            self._leave_undefined(each)
         discard(columns)
 
     # ------------------------------------------------------------ what bind does
@@ -420,9 +439,10 @@ class _Writer:
             place = around
         return place
 
-    def _leave_undefined(self, target: ad.AccumulateOp) -> None:
+    def _leave_undefined(self, each: _Sum) -> None:
         """Sums need no zeros to begin with where loops over the same rows are all that reads them."""
-        made, rows = viewed(target.buffer).owner, self.product.rows
+        target, rows = each.target, each.loop
+        made = viewed(target.buffer).owner
         assert isinstance(made, rt.AllocOp)
         if target.buffer is not made.res:
             return
@@ -436,9 +456,9 @@ class _Writer:
                     return
         del made.properties["zero"]
 
-    def _sums(self, target: ad.AccumulateOp, write: OpWriter) -> SSAValue:
+    def _sums(self, each: _Sum, write: OpWriter) -> SSAValue:
         """Where sums of the rows are, from the first row on."""
-        rows = self.product.rows
+        rows, target = each.loop, each.target
         copier = Copier(lambda value: not is_inside(value, self.product.columns))
         first: Environment = {rows.body.block.args[0]: rows.lb}
         place = copier.value(target.index, first, write)
