@@ -1,9 +1,9 @@
-/* Products of a matrix of data, most of whose columns are mostly 0, and coefficients: what is not 0 is found when data are
+/* Products of a matrix of data and coefficients. Where most columns are mostly 0, what is not 0 is found when data are
  * bound, and evaluations read that alone.
  *
- * Entry (i, c) of the matrix is x[offsets[c] + i * stride], for rows i from low to high - 1. Columns with many entries are
- * read where they are. Of the others a row has a list: columns, and values unless all of these are 1. Rows of equally
- * many entries, as blocks of indicators give them, are found by their number alone.
+ * Entry (i, c) of the matrix is x[offsets[c] + i * stride], for rows i from low to high - 1. Columns with many entries
+ * are read where they are: all, if the matrix is not sparse. Of the others a row has a list: columns, and values unless
+ * all of these are 1. Rows of equally many entries, as blocks of indicators give them, are found by their number alone.
  *
  * A zero times what is not finite is NaN, so coefficients, or adjoints, that are not finite go through all entries. */
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Products of some rows of columns, wherever these are, and numbers, for one length of vectors: see dense_columns in
- * dense.h. Eight columns at a time, or four for two sides, so that what belongs to a row is read and written once for all
- * of them. Columns of successive turns lie one behind the other where a matrix has few rows: so many streams, which
+ * dense.h. Eight columns at a time, or four for two sides, so that what belongs to a row is read and written once for
+ * all of them. Columns of successive turns lie one behind the other where a matrix has few rows: so many streams, which
  * processors fetch ahead. */
 
 enum { TOGETHER = 8, SIDES = 2 };
