@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, IntAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -62,14 +62,6 @@ def _int_attr(value: int) -> IntAttr:
     return IntAttr(value)
 
 
-def _place(file: StringAttr, line: IntAttr, column: IntAttr) -> FileLineColLoc:
-    """A location, without the checks of its constructor: nearly each op of a program has one of its own."""
-    made = FileLineColLoc.__new__(FileLineColLoc)
-    for name, value in (("filename", file), ("line", line), ("column", column)):
-        object.__setattr__(made, name, value)  # as the constructor does, since locations are frozen
-    return made
-
-
 class StanBuilder:
     """Appends ops to the current block. One builder serves one source text."""
 
@@ -83,7 +75,7 @@ class StanBuilder:
         known = self._locations.get(start)
         if known is None:
             found = self.source.location(start)
-            known = _place(string(found.file), _int_attr(found.line), _int_attr(found.column))
+            known = FileLineColLoc(string(found.file), _int_attr(found.line), _int_attr(found.column))
             self._locations[start] = known
         return known
 

@@ -30,7 +30,6 @@ from ulam.passes.variable_form import DECLARATIONS, LOOPS, Variable, is_global, 
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")
 _NEG = stan.UNARY_OPERATORS["-"]
 _MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matrix", "cov_matrix")
-_INT_VARIABLE = stan.VarType(stan.INT)
 _MAX_TERMS = 16
 
 
@@ -99,7 +98,7 @@ class SizeFacts:
         if not is_global(declaration):
             return
         in_data = _kind(declaration) == "data"
-        if in_data and result_of(declaration).type == _INT_VARIABLE:
+        if in_data and result_of(declaration).type == stan.VarType(stan.INT):
             key = self.key(result_of(declaration))
             if declaration.lower is not None and isinstance(lower := literal_of(declaration.lower), int):
                 self._at_least(key, lower)

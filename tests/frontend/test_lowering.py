@@ -193,15 +193,3 @@ def test_reduce_sum_names_its_callback() -> None:
     )
     call = next(c for c in ops(module, stan.CallOp) if c.callee.data == "reduce_sum")
     assert call.callback.data == "part_lpdf" and call.unnormalized is not None and len(call.arguments) == 3
-
-
-def test_locations_are_those_of_xdsl() -> None:
-    module = lower("parameters { real a; }\nmodel { a ~ normal(0, 1); }")
-    places = [op.location for op in module.walk() if isinstance(op.location, FileLineColLoc)]
-    assert {place.line.data for place in places if place.filename.data == "model.stan"} == {1, 2}
-    for place in places:
-        made = FileLineColLoc(place.filename, place.line, place.column)
-        assert place == made
-        assert hash(place) == hash(made)
-        assert str(place) == str(made)
-        place.verify()
