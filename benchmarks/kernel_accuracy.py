@@ -146,6 +146,7 @@ ELSEWHERE = {
     "reduced_squares": "tests/layouts/test_reduced_squares.py",
     "form_values": "tests/layouts/test_form_values.py",
     "design_product": "tests/layouts/test_design_products.py",
+    "design_products": "tests/layouts/test_design_products.py",
     "evaluate_pieces": "tests/runtime/test_pieces.py",
     "log_recursion": "tests/library/test_log_recursion.py",
 }

@@ -30,10 +30,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ulam.dialects import stan
-from ulam.dialects.op_making import append, made
+from ulam.dialects.op_making import append
 from ulam.dialects.stan.expressions import COMPARISONS
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
@@ -41,7 +41,7 @@ from ulam.passes.analysis.call_graph import called_by, reachable
 from ulam.passes.analysis.value_sets import ValueSets, row_of
 from ulam.passes.known_data import ANY_INDEX, Element, IntComparison, KnownSwitches
 from ulam.passes.remarks import remark
-from ulam.passes.rewriting import cloned, copies, discard, replace_uses
+from ulam.passes.rewriting import cloned, copies, discard, replace_uses, with_body
 from ulam.passes.variable_form import Variable, constant, is_global, literal_of
 
 NAME = "data-switches"
@@ -162,14 +162,10 @@ def binding_program(module: ModuleOp) -> ModuleOp:
             inner = Block()
             for copy in copies(blocks[op], mapping):
                 append(inner, copy)
-            append(body, _with_body(op, inner))
+            append(body, with_body(op, inner))
         elif not isinstance(op, stan.FuncOp) or op.sym_name.data in called:
             append(body, cloned(op, mapping))
-    return ModuleOp([_with_body(program, body)])
-
-
-def _with_body(op: stan.ProgramOp | stan.BlockOp, body: Block) -> Operation:
-    return made(type(op), (), (), op.properties, op.attributes, [Region(body)], op.location)
+    return ModuleOp([with_body(program, body)])
 
 
 def _binding_ops(block: stan.BlockOp) -> list[Operation]:

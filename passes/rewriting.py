@@ -54,6 +54,11 @@ def rebuild(op: Operation, operands: Sequence[SSAValue], result_types: Sequence[
     return new
 
 
+def with_body(op: Operation, body: Block) -> Operation:
+    """The same op, of neither operands nor results, with another body; that of `op` stays there."""
+    return made(type(op), (), (), op.properties, op.attributes, [Region(body)], op.location)
+
+
 def cloned(op: OpT, mapping: dict[SSAValue, SSAValue] | None = None) -> OpT:
     """A copy of an op and its regions, as `Operation.clone` makes it: that takes longer for what is deeper nested."""
     return cast(OpT, copies((op,), {} if mapping is None else mapping)[0])

@@ -23,6 +23,7 @@ UPSTREAM = ("arith", "func", "scf")
 GENERIC = {
     ("passes/rewriting.py", "applied_to"),
     ("passes/rewriting.py", "rebuild"),
+    ("passes/rewriting.py", "with_body"),
     ("passes/rewriting.py", "copies"),
     ("passes/builder.py", "emit"),
     ("passes/loops/count_profile_entries.py", "op"),
