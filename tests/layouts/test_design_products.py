@@ -1,4 +1,5 @@
-"""Products of sparse data and coefficients (kernel `design_product`): the same density, and what is told of them."""
+"""Products of data and coefficients, sparse or not (kernel `design_product`, and `design_products` of two vectors): the
+same density, and what is told of them."""
 
 from __future__ import annotations
 
@@ -163,3 +164,11 @@ def test_products_that_stay(model: str) -> None:
 def test_the_same_code_serves_sparse_and_full_data(programs: dict[str, ulam.StanProgram]) -> None:
     taken = [choice_of(programs["rows"](data(kind))) for kind in ("block", "full", "few")]
     assert [choice is not None and choice.taken for choice in taken] == [True, False, True]
+
+
+def test_products_of_one_matrix_are_one_call(programs: dict[str, ulam.StanProgram]) -> None:
+    """Two vectors at a time: three are a call of two and one of one, each with its derivative."""
+    text = programs["three"](data("full", 40, 9)).llvm_ir("gradient_propto")
+    calls = [line for line in text.splitlines() if " call " in line]
+    for kernel, number in (("design_products(", 1), ("design_products_pullback(", 1), ("design_product(", 1)):
+        assert sum(f"@ulam_{kernel}" in line for line in calls) == number, kernel
