@@ -267,7 +267,22 @@ class RaggedRows:
         if not self._is_costly:  # rows that are reduced have few such numbers
             is_of_all = not self.is_ragged and op.index is self.loop.body.block.args[0]
             return is_of_all and not is_inside(op.buffer, self.outer)
-        return not is_inside(viewed(op.buffer), self.outer) and all(map(self.slices.is_data, _place_of(op)))
+        if is_inside(viewed(op.buffer), self.outer) or not all(map(self.slices.is_data, _place_of(op))):
+            return False
+        return not any(map(self._is_of_group, _place_of(op)))
+
+    def _is_of_group(self, place: SSAValue) -> bool:
+        """Whether a place is computed with the number of the group itself: no other one has the element then."""
+        work, seen = [place], set[SSAValue]()
+        while work:
+            value = work.pop()
+            if value is self.outer.body.block.args[0]:
+                return True
+            op = value.owner
+            if value not in seen and is_inside(value, self.outer) and isinstance(op, Operation) and type(op) in PURE:
+                seen.add(value)
+                work += op.operands
+        return False
 
     def _is_found_by_number(self, value: SSAValue) -> bool:
         op = value.owner

@@ -261,3 +261,13 @@ def test_loops_over_the_same_rows_of_a_group() -> None:
         for at in (0, 6, 7):
             assert_same_outcomes(expected, found, at=at)
         assert any(c.layout == "reduced rows" and c.taken for c in found.layout_choices())
+
+
+def test_parameters_of_each_group_are_no_rows_of_others() -> None:
+    """A place that is computed with the number of the group is that of no other one: no rows are equal."""
+    model = ulam.StanModel(
+        "data { int M, K; vector<lower=0>[K] alpha; } parameters { array[M] simplex[K] theta; } "
+        "model { for (m in 1:M) theta[m] ~ dirichlet(alpha); }",
+        {"M": 900, "K": 2, "alpha": [1.0, 1.0]},
+    )
+    assert model.layout_choices() == []
