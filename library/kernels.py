@@ -309,8 +309,8 @@ _PIECES = {
     ),
 }
 
-# Products of sparse data and coefficients (runtime/c/design_products.c): columns of x begin at `offsets`, neighbours in
-# one are `stride` apart.
+# Products of data, sparse or not, and coefficients (runtime/c/design_products.c): columns of x begin at `offsets`,
+# neighbours in one are `stride` apart.
 SPARSE_FIGURES = 9
 _SPARSE: dict[str, Kernel] = {
     "sparse_range": Kernel("in:i64[2] kept:i64[2] value:i64 value:i64"),

@@ -107,12 +107,7 @@ class _Sum:
 
     def is_of_row(self, columns: scf.ForOp) -> bool:
         """Whether neighbouring rows have neighbouring sums, the same for all columns."""
-        forms, form = self.forms, self.forms.of(self.target.index)
-        if form is None or is_inside(self.target.buffer, columns):
-            return False
-        own = {monomial: count for monomial, count in form.items() if forms.variable in monomial}
-        others = [value for value in forms.values_of(form) if value is not forms.loop.body.block.args[0]]
-        return own == {(forms.variable,): 1} and not any(is_inside(value, columns) for value in others)
+        return not is_inside(self.target.buffer, columns) and _is_side_by_side(self.target.index, self.forms, columns)
 
 
 @record
@@ -209,6 +204,16 @@ def _is_alone(target: ad.AccumulateOp, nest: scf.ForOp) -> bool:
             elif use.operation is not target and not isinstance(use.operation, rt.LoadOp):
                 return False
     return True
+
+
+def _is_side_by_side(index: SSAValue, forms: IndexForms, nest: scf.ForOp) -> bool:
+    """Whether iterations have successive places, from one that is known in front of a nest."""
+    form = forms.of(index)
+    if form is None:
+        return False
+    own = {monomial: count for monomial, count in form.items() if forms.variable in monomial}
+    others = [value for value in forms.values_of(form) if value is not forms.loop.body.block.args[0]]
+    return own == {(forms.variable,): 1} and not any(is_inside(value, nest) for value in others)
 
 
 class _Surroundings:
@@ -406,13 +411,7 @@ class _Writer:
     def _is_next_to_next(self, load: rt.LoadOp) -> bool:
         """Whether successive columns read successive elements of a buffer, from a place that is known ahead."""
         columns = self.product.columns
-        forms = IndexForms(columns)
-        form = forms.of(load.index)
-        if form is None or is_inside(load.buffer, columns):
-            return False
-        own = {monomial: count for monomial, count in form.items() if forms.variable in monomial}
-        others = [value for value in forms.values_of(form) if value is not columns.body.block.args[0]]
-        return own == {(forms.variable,): 1} and not any(is_inside(value, columns) for value in others)
+        return not is_inside(load.buffer, columns) and _is_side_by_side(load.index, IndexForms(columns), columns)
 
     def _place(self, factors: Sequence[SSAValue]) -> Operation:
         """In front of which op, as far out as possible, the coefficients can be computed."""

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from row_programs import some_reals
 
 _FUNCTIONS = """functions {
   real swept(vector r, array[] int which, vector u, int low, int high, real s) {
@@ -274,18 +275,7 @@ def applied_data(seed: int) -> dict[str, Any]:
     few = rng.random() < 0.5
 
     def reals(*shape: int) -> np.ndarray[Any, Any]:
-        found = rng.integers(-2, 3, shape) * 0.5 if few or rng.random() < 0.3 else rng.standard_normal(shape)
-        kind = rng.random()
-        if kind < 0.05:
-            found = np.full(shape, float(rng.choice([0.0, 1.0, -0.0])))
-        elif kind < 0.1:
-            found = found + 1e5
-        elif kind < 0.2:
-            found = np.where(rng.random(shape) < 0.7, 0.0, found)
-        elif kind < 0.23 and found.size:
-            found = found.astype(float)
-            found.flat[int(rng.integers(found.size))] = float(rng.choice([np.nan, np.inf, -np.inf, 1e300, 7.0]))
-        return np.asarray(found, float)
+        return some_reals(rng, shape, few, (0.05, 0.1, 0.2, 0.23), 1e5, (np.nan, np.inf, -np.inf, 1e300, 7.0))
 
     def positive(*shape: int) -> np.ndarray[Any, Any]:
         return np.abs(np.nan_to_num(reals(*shape), posinf=1.0, neginf=1.0))

@@ -239,6 +239,30 @@ def row_program(seed: int) -> str:
     return _HEAD + _PRIORS + "".join(f"  {text}\n" for text in statements) + "}\n"
 
 
+def some_reals(
+    rng: np.random.Generator,
+    shape: tuple[int, ...],
+    few: bool,
+    shares: tuple[float, float, float, float],
+    far: float,
+    odd: Sequence[float],
+) -> np.ndarray[Any, Any]:
+    """Numbers, perhaps of `few` kinds: up to each of the shares, in this order, all the same, `far` from 0, mostly 0,
+    with one that is `odd`."""
+    found = rng.integers(-2, 3, shape) * 0.5 if few or rng.random() < 0.3 else rng.standard_normal(shape)
+    kind = rng.random()
+    if kind < shares[0]:
+        found = np.full(shape, float(rng.choice([0.0, 1.0, -0.0])))
+    elif kind < shares[1]:
+        found = found + far
+    elif kind < shares[2]:
+        found = np.where(rng.random(shape) < 0.7, 0.0, found)
+    elif kind < shares[3] and found.size:
+        found = found.astype(float)
+        found.flat[int(rng.integers(found.size))] = float(rng.choice(odd))
+    return np.asarray(found, float)
+
+
 def row_data(seed: int) -> dict[str, Any]:
     """Data for such a program: of a few kinds of rows or of many, some with special values."""
     rng = np.random.default_rng(seed)
@@ -247,18 +271,7 @@ def row_data(seed: int) -> dict[str, Any]:
     few = rng.random() < 0.5
 
     def reals(*shape: int) -> np.ndarray[Any, Any]:
-        found = rng.integers(-2, 3, shape) * 0.5 if few or rng.random() < 0.3 else rng.standard_normal(shape)
-        kind = rng.random()
-        if kind < 0.06:
-            found = np.full(shape, float(rng.choice([0.0, 1.0, -0.0])))
-        elif kind < 0.12:
-            found = found + 1e6
-        elif kind < 0.2:
-            found = np.where(rng.random(shape) < 0.7, 0.0, found)
-        elif kind < 0.24 and found.size:
-            found = found.astype(float)
-            found.flat[int(rng.integers(found.size))] = float(rng.choice([np.nan, np.inf, -np.inf, 1e300]))
-        return np.asarray(found, float)
+        return some_reals(rng, shape, few, (0.06, 0.12, 0.2, 0.24), 1e6, (np.nan, np.inf, -np.inf, 1e300))
 
     g, h = rng.integers(1, j + 1, n), rng.integers(1, k + 1, n)
     if rng.random() < 0.3:
