@@ -80,18 +80,21 @@ def chosen_limit() -> int:
 
 @memoize
 def package_fingerprint() -> str:
-    """Changes with any file of the compiler: names, sizes and times of the files of this package."""
+    """Changes with any file of the compiler: names, sizes and times of the files of this package.
+
+    Sources of C are told by the library that they are compiled to.
+    """
     digest = sha256()
     folders = [os.path.join(os.path.dirname(os.path.dirname(__file__)), name) for name in reversed(SOURCE_FOLDERS)]
     while folders:
         with os.scandir(folders.pop()) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            found = sorted([(entry.name, entry) for entry in entries if not entry.name.endswith((".c", ".h"))])
         lines: list[str] = []
-        for entry in found:
+        for name, entry in found:
             if not entry.is_dir():
                 info = entry.stat()
                 lines.append(f"{entry.path} {info.st_size} {info.st_mtime_ns}\n")
-            elif entry.name != "__pycache__":
+            elif name != "__pycache__":
                 folders.append(entry.path)
         digest.update("".join(lines).encode())
     return digest.hexdigest()

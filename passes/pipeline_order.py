@@ -52,7 +52,7 @@ _REQUIRES: dict[str, tuple[str, ...]] = {
 _OF_UNITS = ("ulam.passes.loops.", "ulam.passes.autodiff.")
 _OF_VARIABLES = "ulam.passes.optimize."
 _ANYWHERE = frozenset(("repeat", "if-changed", "print-analysis", "verify-dominance"))
-_NESTED = re.compile(r'\b(?:passes|then)="((?:[^"\\]|\\.)*)"')
+_NESTED = r'\b(?:passes|then)="((?:[^"\\]|\\.)*)"'
 
 
 def split(pipeline: str) -> tuple[str, str | None]:
@@ -86,7 +86,7 @@ def pass_names(pipeline: str) -> Iterator[str]:
     for name, text in pipeline_parts(without_anchor(pipeline)):
         if name:
             yield name
-            for nested in _NESTED.finditer(text):
+            for nested in re.finditer(_NESTED, text):
                 yield from pass_names(nested[1])
 
 

@@ -218,14 +218,15 @@ PROFILING: dict[str, str] = {
 
 _OPTIONS = r'\{(?:"(?:[^"\\]|\\.)*"|[^"{}])*\}'
 _NAME = r"[a-z][a-z0-9-]*"
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_PART = re.compile(rf"(?P<name>{_NAME})(?P<options>{_OPTIONS})?")
-_PLAIN_OPTION = re.compile(rf'(?P<name>{_NAME})=(?:"(?P<string>[ !#-\[\]-~]*)"|(?P<word>{_NAME}|\d+))(?: |$)')
+# Patterns are texts: `re` compiles them when the first is asked for, which a start from the cache does not.
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_PART = rf"(?P<name>{_NAME})(?P<options>{_OPTIONS})?"
+_PLAIN_OPTION = rf'(?P<name>{_NAME})=(?:"(?P<string>[ !#-\[\]-~]*)"|(?P<word>{_NAME}|\d+))(?: |$)'
 """An option with one value, whose text stands for itself."""
 _TRUTH = {"true": True, "false": False}
-_WELL_FORMED = re.compile(rf"\s*{_NAME}(?:{_OPTIONS})?\s*(?:,\s*{_NAME}(?:{_OPTIONS})?\s*)*")
-_ANCHORED = re.compile(r"\s*builtin\.module\s*\((?P<inner>.*)\)\s*", re.DOTALL)
-_ANCHOR = re.compile(r"(?P<op>\b[\w.]+)\s*\(")
+_WELL_FORMED = rf"\s*{_NAME}(?:{_OPTIONS})?\s*(?:,\s*{_NAME}(?:{_OPTIONS})?\s*)*"
+_ANCHORED = r"(?s)\s*builtin\.module\s*\((?P<inner>.*)\)\s*"
+_ANCHOR = r"(?P<op>\b[\w.]+)\s*\("
 
 
 class PipelineError(ValueError):
@@ -290,9 +291,9 @@ def read_passes(text: str) -> Iterator[ModulePass]:
 @cache
 def pipeline_parts(text: str) -> tuple[tuple[str, str], ...]:
     """The passes of a pipeline: name and text of each. What cannot be told apart is one part without a name."""
-    if _WELL_FORMED.fullmatch(text) is None:
+    if re.fullmatch(_WELL_FORMED, text) is None:
         return (("", text),)
-    return tuple((part["name"], part[0]) for part in _PART.finditer(text))
+    return tuple((part["name"], part[0]) for part in re.finditer(_PART, text))
 
 
 def pass_specs(text: str) -> Iterator[ArgSpec]:
@@ -303,11 +304,11 @@ def pass_specs(text: str) -> Iterator[ArgSpec]:
 
     inner = without_anchor(text)
     try:
-        if _WELL_FORMED.fullmatch(inner) is None:
+        if re.fullmatch(_WELL_FORMED, inner) is None:
             _refuse_anchors(inner)
             yield from parse_specs(inner) if inner.strip() else ()
             return
-        for part in _PART.finditer(inner):
+        for part in re.finditer(_PART, inner):
             options = (part["options"] or "{}")[1:-1].strip()  # xDSL wants no blanks at its ends
             plain = _plain_options(options)
             yield parse_spec(f"{part['name']}{{{options}}}") if plain is None else ArgSpec(part["name"], plain)
@@ -319,9 +320,10 @@ def pass_specs(text: str) -> Iterator[ArgSpec]:
 def _plain_options(text: str) -> dict[str, ParameterListType] | None:
     """The options of a pass if all of them are plain ones."""
     found: dict[str, ParameterListType] = {}
+    plain = re.compile(_PLAIN_OPTION)
     position = 0
     while position < len(text):
-        if (option := _PLAIN_OPTION.match(text, position)) is None:
+        if (option := plain.match(text, position)) is None:
             return None
         word = option["word"]
         value = option["string"] if word is None else _TRUTH.get(word, int(word) if word.isdecimal() else word)
@@ -332,13 +334,13 @@ def _plain_options(text: str) -> dict[str, ParameterListType] | None:
 
 def without_anchor(text: str) -> str:
     """The text of a pipeline without `builtin.module(...)` around it."""
-    anchored = _ANCHORED.fullmatch(text)
+    anchored = re.fullmatch(_ANCHORED, text)
     return anchored["inner"] if anchored is not None else text
 
 
 def _refuse_anchors(text: str) -> None:
     """Raises ValueError if a part of a pipeline is for the ops of a kind, as in MLIR `func.func(...)`."""
-    if (found := _ANCHOR.search(_STRING.sub('""', text))) is not None:
+    if (found := re.search(_ANCHOR, re.sub(_STRING, '""', text))) is not None:
         raise ValueError(
             f"passes work on whole modules: write builtin.module(...) around all, and no {found['op']}(...)"
         )

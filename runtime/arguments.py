@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.frontend.encoding import read_text
-from ulam.passes.levels import find_level, fingerprints
 from ulam.passes.pipelines import DEFAULT_LEVEL, LEVELS, PROFILING, PipelineError, without_anchor
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.named_text import MODULE_SUFFIX, NamedText, is_module, named_by_content
@@ -68,6 +67,8 @@ def chosen_level(opt_level: Any, passes: Any = None) -> dict[str, Any]:
                 raise ArgumentError(f"passes must be a pipeline's text, as 'a,b{{option=value}}', found {passes!r}")
             return {"opt_level": DEFAULT_LEVEL, "pipeline": _known_passes(passes)}
         if isinstance(opt_level, str):
+            from ulam.passes.levels import find_level
+
             level = find_level(opt_level)
             passes = without_anchor(level.passes).strip()
             return {"opt_level": level.like, "pipeline": passes, "level_name": opt_level}
@@ -90,6 +91,8 @@ def asked_level(given: str | None) -> int | str | None:
 
 def _known_passes(pipeline: str) -> str:
     """The text of a pipeline that names passes that there are."""
+    from ulam.passes.levels import fingerprints
+
     text = without_anchor(pipeline).strip()
     fingerprints(text)
     return text

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from ulam.emit.kept_host import target
 from ulam.emit.object_cache import CacheFolderError, Entry, ObjectCache, cache_key
 from ulam.frontend.encoding import INCLUDE
-from ulam.passes.levels import fingerprints
 from ulam.passes.units import UNITS
 from ulam.runtime.c_library import exact_blocks, library, processor_numbers
 from ulam.runtime.interrupts import checkpoint
@@ -84,7 +83,7 @@ class _Keys:
                 "content": bool(digest),
                 "opt_level": self._options.opt_level,
                 "passes": self._options.passes,
-                "own_passes": fingerprints(self._options.pipeline) if self._options.pipeline else [],
+                "own_passes": self._own_passes(),
                 "lines": self._options.lines,
                 "layouts": self._options.layouts,
                 "externals": self._options.externals,
@@ -96,6 +95,14 @@ class _Keys:
             cpu=machine.cpu,
             features=machine.features,
         )
+
+    def _own_passes(self) -> list[str]:
+        pipeline = self._options.pipeline
+        if not pipeline:
+            return []
+        from ulam.passes.levels import fingerprints
+
+        return fingerprints(pipeline)
 
 
 class CachedCompiler:

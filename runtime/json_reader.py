@@ -14,8 +14,9 @@ from typing import Any
 from ulam.runtime.errors import DataError
 
 # A bare `Inf`, which Stan reads and JSON does not know; strings are matched first so that nothing in them is.
-_BARE_INFINITY = re.compile(r'"(?:[^"\\]|\\.)*"|\bInf\b')
-_INTEGER = re.compile(r'"(?:[^"\\]|\\.)*"|-?(\d+)(\.\d+)?([eE][-+]?\d+)?')
+# Patterns of what is told of bad files: texts, which `re` compiles when they are needed.
+_BARE_INFINITY = r'"(?:[^"\\]|\\.)*"|\bInf\b'
+_INTEGER = r'"(?:[^"\\]|\\.)*"|-?(\d+)(\.\d+)?([eE][-+]?\d+)?'
 
 
 class _NotJson(Exception):
@@ -51,14 +52,14 @@ def _with_infinities(text: str) -> Any:
     try:
         return _decode(text)
     except _NotJson:
-        spelled = _BARE_INFINITY.sub(lambda found: "Infinity" if found[0] == "Inf" else found[0], text)
+        spelled = re.sub(_BARE_INFINITY, lambda found: "Infinity" if found[0] == "Inf" else found[0], text)
         if spelled == text:
             raise
     try:
         return _decode(spelled)
     except _NotJson as wrong:
         longer = 0
-        for found in _BARE_INFINITY.finditer(text):
+        for found in re.finditer(_BARE_INFINITY, text):
             if wrong.position is None or found.start() + longer >= wrong.position:
                 break
             longer += (found[0] == "Inf") * len("inity")
@@ -80,7 +81,7 @@ def _decode(text: str) -> Any:
         most = sys.get_int_max_str_digits()
         long = (
             found.start(1)
-            for found in _INTEGER.finditer(text)
+            for found in re.finditer(_INTEGER, text)
             if found[1] and len(found[1]) > most and not (found[2] or found[3])
         )
         raise _NotJson("an integer with more digits than can be read", next(long, 0), False) from None
@@ -108,12 +109,12 @@ _NOT_JSON = {
     "]": "is there a comma too many before it?",
     "}": "is there a comma too many before it?",
 }  # fmt: skip
-_OTHER_FORMAT = re.compile(r"\s*[A-Za-z.][\w.]*\s*<-")
+_OTHER_FORMAT = r"\s*[A-Za-z.][\w.]*\s*<-"
 
 
 def _help(text: str, position: int) -> str:
     """What may be meant by what is no JSON."""
-    if _OTHER_FORMAT.match(text):
+    if re.match(_OTHER_FORMAT, text):
         return f"; {_NOT_JSON['list(']}"
     found = text[position : position + 12]
     if found[:1] == "-":

@@ -26,9 +26,11 @@ def is_module(filename: str) -> bool:
     return filename.endswith(MODULE_SUFFIX)
 
 
-_BEGIN_OF_MODULE = re.compile(r'\s*(?://[^\n]*\n\s*|[#!][\w.$-]+[ \t]*=[^\n]*\n\s*)*"?builtin\.module\b')
+_BEGIN_OF_MODULE = r'\s*(?://[^\n]*\n\s*|[#!][\w.$-]+[ \t]*=[^\n]*\n\s*)*"?builtin\.module\b'
 
 
 def named_by_content(text: str, name: str) -> str:
     """The name of a program that is no file: of a module, what is one says so."""
-    return name + MODULE_SUFFIX if not is_module(name) and _BEGIN_OF_MODULE.match(text) is not None else name
+    if is_module(name) or "builtin.module" not in text or re.match(_BEGIN_OF_MODULE, text) is None:
+        return name
+    return name + MODULE_SUFFIX
