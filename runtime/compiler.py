@@ -159,10 +159,14 @@ class Compiler:
                 from ulam.runtime.modules.reading import is_in_value_form
 
                 passes = "" if is_in_value_form(module) else passes
-            known = None if isinstance(self._known, KnownSwitches) else self._known
-            with specializing_on(known), self._with_source():
+            with specializing_on(self._known_data), self._with_source():
                 run_pipeline(module, passes, checkpoint, skip_unused=bool(passes))
             return module
+
+    @property
+    def _known_data(self) -> KnownData | None:
+        """Data that passes may know; switches are decided in the program (`_as_decided`)."""
+        return None if isinstance(self._known, KnownSwitches) else self._known
 
     @cached_property
     def _as_lowered(self) -> ModuleOp:

@@ -27,7 +27,15 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import is_speculatable, viewed
 from ulam.passes.loops.op_writer import integer
 from ulam.passes.loops.private_data import PrivateData
-from ulam.passes.loops.tables import IterationTable, Loops, are_as_many_as_data, leave, may_leave, table_ahead
+from ulam.passes.loops.tables import (
+    IterationTable,
+    Loops,
+    LoopsOrStrips,
+    are_as_many_as_data,
+    leave,
+    may_leave,
+    table_ahead,
+)
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
@@ -244,7 +252,7 @@ class _Nest:
     def _tabulate(self, places: dict[SSAValue, Loops], checks: Sequence[Operation]) -> None:
         top, block = self._top, self._top.parent
         assert block is not None
-        tables: dict[Loops, IterationTable] = {}
+        tables: dict[LoopsOrStrips, IterationTable] = {}
         memory: dict[SSAValue, SSAValue] = {}
         for value, loops in places.items():
             allocation = table_ahead(top, loops, tables).allocate(top, value.type)
@@ -277,7 +285,7 @@ class _Nest:
         for op in written:
             discard(op)
 
-    def _parts(self, alloc: rt.AllocOp, tables: dict[Loops, IterationTable]) -> _Parts:
+    def _parts(self, alloc: rt.AllocOp, tables: dict[LoopsOrStrips, IterationTable]) -> _Parts:
         """A table of which each iteration has a part, in place of memory of its own."""
         top, block = self._top, self._top.parent
         assert block is not None

@@ -314,10 +314,9 @@ def _place_of(op: Operation) -> tuple[SSAValue, ...]:
 def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:
     """The loops of a nest whose rows get a loop of their own."""
     found: list[RaggedRows] = []
-    repeated: set[ad.TargetAddOp] = set()
     if sum(1 for _ in ops_within(outer)) > MOST_OPS:
         return []
-    repeated: set[Operation] = set()
+    repeated: set[ad.TargetAddOp] = set()
     for loop in loops_of_rows(outer, slices):
         try:
             rows = RaggedRows(outer, loop, slices)

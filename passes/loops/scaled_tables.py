@@ -45,7 +45,8 @@ def tabulated(values: Sequence[SSAValue], at: Operation, recursive: set[SSAValue
         return write.exponential(write.total([mapping.get(value, value) for value in values]))
     outer = OpWriter(loops[0])
     # The outermost loop, as a rule the longest, innermost: its iterations run side by side.
-    table = IterationTable((*varying[1:], varying[0]))
+    order = (*varying[1:], varying[0])
+    table = IterationTable(order)
     for op in table.ops:
         outer.before(op)
     numbers, scales = outer.put(table.allocate(at)), outer.put(table.allocate(at))
@@ -53,7 +54,7 @@ def tabulated(values: Sequence[SSAValue], at: Operation, recursive: set[SSAValue
     mapping = {}
     first: scf.ForOp | None = None
     block: Block | None = None
-    for loop in table.loops:
+    for loop in order:
         body = Block(arg_types=[i64])
         mapping[loop.body.block.args[0]] = body.args[0]
         variables.append(body.args[0])

@@ -27,8 +27,9 @@ class RowsOfStrips:
     ub: SSAValue
 
 
-Loops = tuple[scf.ForOp | RowsOfStrips, ...]
+Loops = tuple[scf.ForOp, ...]
 """Of a nest, outermost first. No bound depends on the iteration of an outer one."""
+LoopsOrStrips = tuple[scf.ForOp | RowsOfStrips, ...]
 
 _MOST = 2**56
 """Entries that no memory holds."""
@@ -84,7 +85,7 @@ def leave(value: SSAValue, nest: Operation) -> None:
         nest.parent.insert_op_before(op, nest)
 
 
-def are_as_many_as_data(loops: Loops, ops: Iterable[Operation]) -> bool:
+def are_as_many_as_data(loops: LoopsOrStrips, ops: Iterable[Operation]) -> bool:
     """Whether a table with an entry for each iteration of a nest takes no more memory than data that are read there.
 
     `ops` are those of the nest. Of several loops one load has to have an element for each: pairs of all rows are far
@@ -122,7 +123,7 @@ class IterationTable:
     counts are then computed again.
     """
 
-    def __init__(self, loops: Loops, *, moves: bool = False) -> None:
+    def __init__(self, loops: LoopsOrStrips, *, moves: bool = False) -> None:
         self.loops = loops
         self.moves = moves
         zero = constant(0, i64)
@@ -200,7 +201,7 @@ class IterationTable:
         op.erase()
 
 
-def table_ahead(nest: Operation, loops: Loops, tables: dict[Loops, IterationTable]) -> IterationTable:
+def table_ahead(nest: Operation, loops: LoopsOrStrips, tables: dict[LoopsOrStrips, IterationTable]) -> IterationTable:
     """The table for some loops of a nest: one of `tables`, or a new one, whose size is computed ahead of the nest."""
     if (found := tables.get(loops)) is None:
         assert nest.parent is not None

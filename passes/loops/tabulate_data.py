@@ -21,7 +21,14 @@ from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_of
 from ulam.library.records import record
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.tables import IterationTable, Loops, RowsOfStrips, is_costly_within, may_leave, table_ahead
+from ulam.passes.loops.tables import (
+    IterationTable,
+    LoopsOrStrips,
+    RowsOfStrips,
+    is_costly_within,
+    may_leave,
+    table_ahead,
+)
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import EVALUATE
@@ -50,7 +57,7 @@ class _Entry:
     """An expression that gets a table, with the loops around it, outermost first."""
 
     op: Operation
-    loops: Loops
+    loops: LoopsOrStrips
 
 
 class _Costs:
@@ -61,7 +68,7 @@ class _Costs:
         self._calls: dict[SSAValue, bool] = {}
         self._quotients: dict[SSAValue, bool] = {}
 
-    def are_worth_a_table(self, value: SSAValue, nest: Operation, loops: Loops) -> bool:
+    def are_worth_a_table(self, value: SSAValue, nest: Operation, loops: LoopsOrStrips) -> bool:
         """Whether reading a table is cheaper than computing a value, in an iteration of some loops."""
         if is_costly_within(value, nest, self._calls):
             return True
@@ -119,7 +126,7 @@ class _Collector:
     strips: _Strips | None
     entries: list[_Entry] = field(default_factory=list[_Entry])
 
-    def visit(self, op: Operation, loops: Loops) -> None:
+    def visit(self, op: Operation, loops: LoopsOrStrips) -> None:
         """An op of the nest; `loops`: around it."""
         if op.regions:
             if not self.slices.has_data_control(op):
@@ -136,7 +143,7 @@ class _Collector:
         elif loops and self._gets_a_table(op, loops):
             self.entries.append(_Entry(op, loops))
 
-    def _with(self, loop: scf.ForOp, loops: Loops) -> Loops | None:
+    def _with(self, loop: scf.ForOp, loops: LoopsOrStrips) -> LoopsOrStrips | None:
         """The loops around what is inside of one more; None if its trip count depends on the iteration of another."""
         if loop is self.nest or all(may_leave(bound, self.nest) for bound in (loop.lb, loop.ub)):
             return (*loops, loop)
@@ -146,7 +153,7 @@ class _Collector:
         rows = self.strips.rows_of(loop, around)
         return (*loops[:-1], rows) if rows is not None and may_leave(rows.ub, self.nest) else None
 
-    def _gets_a_table(self, op: Operation, loops: Loops) -> bool:
+    def _gets_a_table(self, op: Operation, loops: LoopsOrStrips) -> bool:
         return (
             len(op.results) == 1
             and op.results[0].type == f64
@@ -163,7 +170,7 @@ def _is_data_user(op: Operation, slices: DataSlices) -> bool:
 
 def _tabulate(nest: Operation, entries: list[_Entry], slices: DataSlices) -> None:
     assert nest.parent is not None
-    tables: dict[Loops, IterationTable] = {}
+    tables: dict[LoopsOrStrips, IterationTable] = {}
     memory: dict[Operation, SSAValue] = {}
     for entry in entries:
         allocation = table_ahead(nest, entry.loops, tables).allocate(entry.op)

@@ -77,7 +77,7 @@ def _spread_checks(low: Lowering, function: stan.FuncOp) -> None:
             continue
         assert op.definition is not None
         called = low.functions[op.definition.data].body.block
-        values = dict(zip(called.args, op.arguments, strict=True))
+        values: dict[SSAValue, SSAValue] = dict(zip(called.args, op.arguments, strict=True))
         for inner in called.ops:
             if not isinstance(inner, stan.ReturnOp):
                 function.body.block.insert_op_before(inner.clone(values), op)

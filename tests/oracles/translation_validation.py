@@ -217,7 +217,7 @@ class _Build(Compiler):
     def module(self) -> ModuleOp:
         with compiling():
             module = self._subject.written.clone()
-            with specializing_on(self._known):
+            with specializing_on(self._known_data):
                 _run(module, self.options.passes)
             return module
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,7 +143,7 @@ def test_complex_results_of_functions(name: str, arguments: tuple[object, ...], 
     assert_same(node.whole_value, wanted)
 
 
-def assert_same(found: object, wanted: object) -> None:
+def assert_same(found: Any, wanted: Any) -> None:
     if isinstance(wanted, tuple):
         assert isinstance(found, tuple)
         for one, other in zip(found, wanted, strict=True):
