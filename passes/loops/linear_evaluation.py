@@ -86,9 +86,12 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
 
 
 def _finite_factors(statement: SquareSums, copier: Copier, write: OpWriter) -> list[SSAValue]:
-    """Whether what all rows are multiplied with is finite, and what they are divided by is not 0: reduced rows may be 0
-    where rows of the data are not, and 0 times infinity is no number."""
-    factors: dict[SSAValue, bool] = {}
+    """Whether what all rows are multiplied with is finite, and what they are divided by is not 0.
+
+    Reduced rows, and sums of the data, may be 0 where rows of the data are not, or the other way round, and 0 times
+    infinity is no number.
+    """
+    factors: dict[SSAValue, bool] = {common: False for common, _, _ in statement.products}
     for op, at in (step for square in statement.squares for step in square.steps):
         if at == -1 or not isinstance(op, arith.MulfOp | arith.DivfOp):
             continue

@@ -198,6 +198,19 @@ def test_data_that_are_not_finite_travel(name: str, column: str) -> None:
             np.testing.assert_allclose(second[1], first[1], rtol=1e-10, atol=1e-10)
 
 
+def test_weights_of_zero_times_an_infinite_log_density() -> None:
+    """The sum of the weights is not 0, but a term is: 0 times minus infinity is no number."""
+    program = """data { int n; vector[n] x; vector[n] y; vector[n] w; } parameters { real a; real b; real<lower=0> s; }
+    model { for (i in 1 : n) target += w[i] * normal_lpdf(y[i] | a + b * x[i], s); }"""
+    rng = np.random.default_rng(8)
+    data = {"n": 400, "x": rng.normal(size=400), "y": rng.normal(size=400), "w": np.arange(400.0) % 3}
+    models = [ulam.StanModel(program, data, opt_level=level) for level in (0, 3)]
+    assert any(choice.taken for choice in models[1].layout_choices())
+    for log_scale in (0.1, 800.0, np.inf):
+        first, second = (outcome(model, np.array([0.2, 0.3, log_scale])) for model in models)
+        np.testing.assert_allclose(first[0], second[0], rtol=1e-12)
+
+
 def test_an_infinite_factor_of_rows_of_zeros() -> None:
     """Groups without a slope leave rows of zeros, of which 1 / s is infinite where s is subnormal."""
     program = """
