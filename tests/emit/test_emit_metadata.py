@@ -315,6 +315,40 @@ def test_only_sums_run_side_by_side_in_long_modules(loop: str, level: int, in_lo
     assert side_by_side == (in_long or not long)
 
 
+MOVED = """
+    scf.for %i = %zero to %n step %one : i64 {{
+      %j = arith.addi %i, %n : i64
+      %a = rt.load %x[%j] : f64
+      %b = {operation}
+      rt.store %b, %x[%i] : f64
+    }}"""
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(
+    ("operation", "level", "in_long"),
+    [
+        ("arith.mulf %a, %z : f64", 3, False),
+        ("arith.mulf %a, %z : f64", 2, True),
+        ("arith.divf %a, %z : f64", 3, True),
+        ("rt.math exp(%a) : (f64) -> f64", 3, True),
+    ],
+)
+def test_loops_that_only_move_elements_are_not_widened_in_long_modules(
+    operation: str, level: int, in_long: bool, long: bool
+) -> None:
+    text = f"""func.func @f(%x: !rt.buf<f64>, %n: i64) attributes {{rt.entry = #rt.entry}} {{
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %z = arith.constant 0.0 : f64
+    {LONG if long else ""}{MOVED.format(operation=operation)}
+    func.return
+    }}"""
+    hints = loop_hints(emit_module(parse(text), EmitOptions(level)))
+    is_widened = '!{!"llvm.loop.vectorize.enable", i1 false}' not in hints
+    assert is_widened == (in_long or not long)
+
+
 ONE_BY_ONE = """
     scf.for %i = %zero to %n step %one : i64 {{
       %a = rt.load %x[%i] : f64
