@@ -160,6 +160,8 @@ def _squares(
     flags = Flags(nest, scales, known, sums=found.sums)
     if not flags.are_kept(loop) or not all(flags.of_fill(fill).are_kept(filler) for filler, fill in nest.fills.items()):
         return "its rows check more than whether they are finite"
+    if not all(map(flags.is_finite, scales.weighted)):
+        return "its rows have weights, and what is squared may be infinite where they are 0"
     found.fills, found.checked = list(nest.fills), list(flags.checked)
     return found
 
@@ -304,7 +306,7 @@ def _path(addend: _Addend, scales: RowScales) -> tuple[list[tuple[Operation, int
         steps.append((product, 0))
     if addend.weight is not None:
         assert addend.place is not None
-        value = scales.weighted(addend.place, value, addend.weight)
+        value = scales.with_weight(addend.place, value, addend.weight)
     return steps, value
 
 

@@ -34,8 +34,9 @@ class RowScales:
     """What evaluations have to find positive, and far from the largest and the smallest number."""
     sizes: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     """Data of rows that have to be so, too."""
-    has_weights: bool = False
-    """Whether squares have weights: where some are below 0, rows stay as they are."""
+    weighted: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    """What is squared and has a weight. Where a weight is below 0 rows stay as they are, and where one of 0 hides a
+    square that is infinite."""
     _factors: dict[SSAValue, tuple[SSAValue, SSAValue] | None] = field(
         default_factory=dict[SSAValue, "tuple[SSAValue, SSAValue] | None"]
     )
@@ -69,9 +70,9 @@ class RowScales:
                 break
         return None
 
-    def weighted(self, place: SSAValue, value: SSAValue, weight: SSAValue) -> SSAValue:
+    def with_weight(self, place: SSAValue, value: SSAValue, weight: SSAValue) -> SSAValue:
         """What is squared, with the root of a weight of its square: below 0 there is none, and rows stay."""
-        self.has_weights = True
+        self.weighted[value] = None
         return self.product(place, value, self._put(place, rt.MathOp("sqrt", (weight,))))
 
     def of_logarithm(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
