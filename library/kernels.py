@@ -239,15 +239,17 @@ _LAYOUTS: dict[str, Kernel] = {
 }
 
 # Designs of normal linear models, when data are bound (passes/loops/linear_rows.py). Calls read and write their state.
-DESIGN_STATE = 28
+DESIGN_STATE = 26
+DESIGN_HELD = 1  # the number of rows that its block has
+DESIGN_BLOCK = 64  # of so many
 DESIGN_SIZES = 12
+_DESIGN_BLOCK = f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:i64 in:i64[{DESIGN_BLOCK}]"
 _DESIGNS: dict[str, Kernel] = {
     "design_key": Kernel("in:i64[n] kept:i64[n] n:i64 value:i64"),
-    "design_count": Kernel("in:i64[2] kept:i64[2]"),
     "design_groups": Kernel("in:i64[n] kept:i64[n] n:i64"),
     "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 value:i64 in:i64[2]"),
-    "design_row": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:i64 value:i64"),
-    "design_turn": Kernel(f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}]"),
+    "design_rows": Kernel(_DESIGN_BLOCK),
+    "design_turn": Kernel(_DESIGN_BLOCK),
     "design_sizes": Kernel(f"in:i64[{DESIGN_STATE}] out:i64[{DESIGN_SIZES}]"),
     "design_tables": Kernel(f"in:i64[{DESIGN_STATE}] out:f64[n] n:i64 out:f64[m] m:i64"),
     # both tables, shared coefficients, those of groups: the sum of the squares of rows, that of coefficients; halves of

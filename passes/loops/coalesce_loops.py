@@ -55,6 +55,8 @@ from ulam.passes.settled import ENTRIES
 
 _MOST_ROWS = 2**31 - 1
 _TIMES_DATA = 2
+_LEAST_NUMBERS = 16
+_MOST_OF_A_NUMBER = 4096  # rows, of whose columns caches keep what is read for the next numbers
 
 
 class CoalesceLoops(TellingPass):
@@ -165,13 +167,15 @@ class _Writer:
         for loop in (*rows.path, rows.loop) if rows.uses_number or rows.has_key else rows.path:
             found.numbers[loop] = write.put(rt.AllocOp(found.count, rt.BufferType(i32)))
         for op in rows.columns:
-            found.columns[op] = write.put(rt.AllocOp(found.count, rt.BufferType(op.results[0].type), zero=True))
+            is_partial = op.parent is not rows.loop.body.block  # rows do not write it where a branch is not taken
+            found.columns[op] = write.put(rt.AllocOp(found.count, rt.BufferType(op.results[0].type), zero=is_partial))
         for op, loop in rows.looped.items():
             trips = write.put(integer(arith.SubiOp, loop.ub, loop.lb))
             trips = write.put(integer(arith.MaxSIOp, trips, write.whole(0)))
             size = write.put(integer(arith.MuliOp, found.count, trips))
             found.columns[op] = write.put(rt.AllocOp(size, rt.BufferType(op.results[0].type), zero=True))
         at = write.put(rt.AllocOp(write.whole(1), rt.BufferType(i64), zero=True))
+        ends: list[Block] = []
 
         def fill(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
             assert copy.parent is not None
@@ -181,6 +185,7 @@ class _Writer:
                 place = found.place(original, copy.parent, row, found.count, inside)
                 inside.put_op(rt.StoreOp(copy.results[0], found.columns[original], place))
                 return
+            ends.append(copy.parent)
             for loop, numbers in found.numbers.items():
                 number = values[loop.body.block.args[0]]
                 narrow = arith.TruncIOp.create(operands=(number,), result_types=(i32,))
@@ -190,6 +195,10 @@ class _Writer:
         zero, one = write.whole(0), write.whole(1)
         copy = self.slices.copy(self.outer, [*rows.columns, *rows.looped, mark], fill)
         copy.operands = [copy.operands[0], end, *copy.operands[2:]]
+        if rows.is_by_number:
+            inner = ends[0].parent_op()
+            assert isinstance(inner, scf.ForOp)
+            copy = _in_order_of_numbers(copy, inner, rows, end, write)
         arms = [Region(Block([copy, scf.YieldOp.create()])), Region(Block([scf.YieldOp.create()]))]
         write.before(scf.IfOp.create(operands=[found.is_there], regions=arms, location=rows.loop.location))
         discard(mark)
@@ -278,6 +287,37 @@ class _Writer:
                 if op is not None:
                     discard(same[op])
         return list(rest.results)
+
+
+def _in_order_of_numbers(
+    nest: Operation, inner: scf.ForOp, rows: RaggedRows, end: SSAValue, write: OpWriter
+) -> Operation:
+    """A loop that runs a nest of two for one iteration of the inner one at a time: rows with the same number are side
+    by side then. Once for all of them, as it was, if there are few numbers, or many rows of each; or fewer numbers
+    than groups, if these choose coefficients, too.
+    """
+    first, last = rows.loop.lb, rows.loop.ub
+    numbers = write.put(integer(arith.SubiOp, last, first))
+    groups = write.put(integer(arith.SubiOp, end, rows.outer.lb))
+    conditions = [write.compare_integers("sge", numbers, write.whole(_LEAST_NUMBERS))]
+    conditions.append(write.compare_integers("sle", groups, write.whole(_MOST_OF_A_NUMBER)))
+    if rows.has_key_of_groups:
+        conditions.append(write.compare_integers("slt", groups, numbers))
+    is_turned = write.both(conditions)
+
+    def choice(turned: SSAValue, as_it_was: SSAValue, at: OpWriter) -> SSAValue:
+        return at.put(arith.SelectOp.create(operands=(is_turned, turned, as_it_was), result_types=(i64,)))
+
+    one = write.whole(1)
+    stop = choice(last, write.put(integer(arith.AddiOp, first, one)), write)
+    number, inside = new_loop(write, first, stop)
+    following = inside.put(integer(arith.AddiOp, number, one))
+    inner.operands = [choice(number, first, inside), choice(following, last, inside), *inner.operands[2:]]
+    inside.before(nest)
+    around = inside.anchor.parent_op()
+    assert around is not None
+    around.detach()
+    return around
 
 
 def _count_if(condition: SSAValue, count: SSAValue, write: OpWriter) -> SSAValue:

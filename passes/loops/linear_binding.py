@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
-from ulam.library.kernels import DESIGN_SIZES, DESIGN_STATE
+from ulam.library.kernels import DESIGN_BLOCK, DESIGN_HELD, DESIGN_SIZES, DESIGN_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, terminator
 from ulam.passes.loops.affine_rows import LinearTerm
@@ -62,13 +64,13 @@ class Binding:
         padded = write.whole(int(not columns.are_few))
         begin = (state, own, places.count, entries, padded, known)
         write.before(rt.KernelOp("design_begin", begin))
-        row = write.put(rt.AllocOp(width, _REALS, zero=True))
+        row = _Row(state, *_block(width, write), width, own, places)
         turns = write.put(rt.LoadOp(state, write.whole(0)))
         n, turn = new_loop(write, write.whole(0), turns)
         again = write_arm(turn, turn.compare_integers("slt", n, turn.put(rt.LoadOp(state, turn.whole(0)))))
         inside, env = self._inside(copier, again)
-        self._write_row(copier, env, inside, _Row(state, row, width, own, places))
-        again.before(rt.KernelOp("design_turn", (state, state)))
+        self._write_row(copier, env, inside, row)
+        again.before(rt.KernelOp("design_turn", row.held_rows))
         sizes = write.put(rt.AllocOp(write.whole(DESIGN_SIZES), _INTEGERS))
         write.before(rt.KernelOp("design_sizes", (state, sizes)))
         outcome, used, by_kernel, groups, low, room, shared_size, own_size, *figures = (
@@ -105,6 +107,9 @@ class Binding:
         write, keys = self.write_to, self.square.columns.chosen
         size = write.whole(3 + 3 * len(keys))
         known = write.put(rt.AllocOp(size, _INTEGERS, zero=True))
+        self._count_rows(copier, known)
+        if not keys:
+            return known
         for n, key in enumerate(keys):
             write.before(rt.StoreOp(write.whole(len(key.leaves)), known, write.whole(5 + 3 * n)))
         inside, env = self._inside(copier, write)
@@ -112,10 +117,16 @@ class Binding:
             number = key.value(copier, env, inside)
             last = inside.whole(6 + 3 * n)
             _where_it_is(key, number, inside).before(rt.KernelOp("design_key", (known, known, last, number)))
-        inside.before(rt.KernelOp("design_count", (known, known)))
-        if keys:
-            write.before(rt.KernelOp("design_groups", (known, known, size)))
+        write.before(rt.KernelOp("design_groups", (known, known, size)))
         return known
+
+    def _count_rows(self, copier: Copier, known: SSAValue) -> None:
+        """Adds up how many rows the innermost loop has, in the loops around it."""
+        *around, innermost = self.statement.around
+        inside, env = self._within(around, copier, self.write_to)
+        zero, count = inside.whole(0), trips(innermost, copier, inside, env)
+        found = inside.put(integer(arith.AddiOp, inside.put(rt.LoadOp(known, zero)), count))
+        inside.before(rt.StoreOp(found, known, zero))
 
     def _own_columns(self, known: SSAValue) -> SSAValue:
         """How many coefficients each group has."""
@@ -171,19 +182,24 @@ class Binding:
 
     def _inside(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The loops and branches around a row; a writer inside, and what is known there."""
-        env: Environment = {}
-        for branch, arm in branches_around(self.statement.loop, self.top):
-            write, env = write_arm(write, copier.value(branch.cond, env, write), arm), dict(env)
-        for loop in self.statement.around:
-            env, write = copier.loop(loop, env, write)
+        write, env = self._within(self.statement.around, copier, write)
         for term in (*self.square.terms, *self.statement.checked):
             for variable, stands_for in reversed(term.moved):
                 env[variable] = env[stands_for]
         return write, env
 
+    def _within(self, loops: list[scf.ForOp], copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
+        """The branches around the nest, and some of its loops."""
+        env: Environment = {}
+        for branch, arm in branches_around(self.statement.loop, self.top):
+            write, env = write_arm(write, copier.value(branch.cond, env, write), arm), dict(env)
+        for loop in loops:
+            env, write = copier.loop(loop, env, write)
+        return write, env
+
     def _write_row(self, copier: Copier, env: Environment, write: OpWriter, row: _Row) -> None:
         columns = self.square.columns
-        y = write.put(integer(arith.SubiOp, row.width, write.whole(1)))
+        row = row.next_of_block(write)
         sums: dict[int, SSAValue] = {}
         by_loops: dict[Loops, list[LinearTerm]] = {}
         chosen: dict[tuple[int, KeyedLeaf], list[LinearTerm]] = {}
@@ -210,16 +226,19 @@ class Binding:
             log = write.put(rt.MathOp("log", (size,)))  # of what is not positive it is not finite
             _add(sums, -1, _nothing(write.real(arith.DivfOp, log, size), write), write, negative=False)
         for column, value in sums.items():
-            index = y if column < 0 else write.whole(column)
-            if column >= 0 and columns.chosen:
-                index = write.put(integer(arith.AddiOp, row.own, index))
-            write.before(rt.StoreOp(value, row.buffer, index))
+            if column < 0:
+                place = row.place_of_y(write)
+            elif columns.chosen:
+                place = row.place(write.put(integer(arith.AddiOp, row.own, write.whole(column))), write)
+            else:
+                place = row.place_of(column, write)
+            write.before(rt.StoreOp(value, row.block, place))
         for loops, terms in by_loops.items():
             self._write_loops(copier, env, write, row, loops, terms)
         key = self._write_chosen(copier, env, write, row, chosen)
         if columns.key is not None:
             key = columns.key.value(copier, env, write)
-        write.before(rt.KernelOp("design_row", (row.state, row.state, row.buffer, row.width, key)))
+        row.end(key, write)
 
     def _write_chosen(
         self,
@@ -246,7 +265,7 @@ class Binding:
             entry: dict[int, SSAValue] = {}
             for term in terms:
                 _add(entry, 0, row_coefficient(term, copier, dict(env), inside), inside, negative=not term.negative)
-            inside.before(rt.StoreOp(entry[0], row.buffer, index))
+            inside.before(rt.StoreOp(entry[0], row.block, row.place(index, inside)))
         return group
 
     def _write_loops(
@@ -267,31 +286,74 @@ class Binding:
             if term.loops == loops:
                 nothing = _nothing(row_coefficient(term, copier, inner, inside), inside)
                 _add(sums, -1, nothing, inside, negative=False)
-        y = inside.put(integer(arith.SubiOp, row.width, inside.whole(1)))
         first = row.own
         if leaves:
             at = row.places.of_loops(loops, len(leaves), copier, inner, inside)
             first = inside.put(integer(arith.AddiOp, first, at))
         for column, value in sums.items():
             if column < 0:
-                before = inside.put(rt.LoadOp(row.buffer, y))
-                value = inside.real(arith.AddfOp, before, value)
-                inside.before(rt.StoreOp(value, row.buffer, y))
+                place = row.place_of_y(inside)
+                value = inside.real(arith.AddfOp, inside.put(rt.LoadOp(row.block, place)), value)
             else:
-                index = inside.put(integer(arith.AddiOp, first, inside.whole(column)))
-                inside.before(rt.StoreOp(value, row.buffer, index))
+                place = row.place(inside.put(integer(arith.AddiOp, first, inside.whole(column))), inside)
+            inside.before(rt.StoreOp(value, row.block, place))
 
 
 @record
 class _Row:
-    """Where a row of the design is put together."""
+    """Where a row of the design is put together: in a block of rows, which has a column for each of the design's."""
 
     state: SSAValue
-    buffer: SSAValue
+    block: SSAValue
+    size: SSAValue
+    keys: SSAValue
+    """Of the rows of the block."""
     width: SSAValue
     own: SSAValue
     """How many columns are those of groups."""
     places: Places
+    number: SSAValue | None = None
+    """How many rows are ahead in the block."""
+
+    def next_of_block(self, write: OpWriter) -> _Row:
+        """The row that is put together next."""
+        return replace(self, number=write.put(rt.LoadOp(self.state, write.whole(DESIGN_HELD))))
+
+    def place(self, column: SSAValue, write: OpWriter) -> SSAValue:
+        """Where the block has its number of a column."""
+        assert self.number is not None
+        first = write.put(integer(arith.MuliOp, column, write.whole(DESIGN_BLOCK)))
+        return write.put(integer(arith.AddiOp, first, self.number))
+
+    def place_of(self, column: int, write: OpWriter) -> SSAValue:
+        """The same of a column whose number is known."""
+        assert self.number is not None
+        return write.put(integer(arith.AddiOp, self.number, write.whole(column * DESIGN_BLOCK)))
+
+    def place_of_y(self, write: OpWriter) -> SSAValue:
+        """The same of the last column."""
+        return self.place(write.put(integer(arith.SubiOp, self.width, write.whole(1))), write)
+
+    @property
+    def held_rows(self) -> tuple[SSAValue, ...]:
+        """What kernels take that reduce the rows of the block."""
+        return self.state, self.state, self.block, self.size, self.keys
+
+    def end(self, key: SSAValue, write: OpWriter) -> None:
+        """Counts the row, and has the block reduced when it is full."""
+        assert self.number is not None
+        write.before(rt.StoreOp(key, self.keys, self.number))
+        held = write.put(integer(arith.AddiOp, self.number, write.whole(1)))
+        write.before(rt.StoreOp(held, self.state, write.whole(DESIGN_HELD)))
+        is_full = write.compare_integers("eq", held, write.whole(DESIGN_BLOCK))
+        write_arm(write, is_full).before(rt.KernelOp("design_rows", self.held_rows))
+
+
+def _block(width: SSAValue, write: OpWriter) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """A block of rows, the size of it, and the keys of its rows."""
+    size = write.put(integer(arith.MuliOp, width, write.whole(DESIGN_BLOCK)))
+    keys = write.put(rt.AllocOp(write.whole(DESIGN_BLOCK), _INTEGERS, zero=True))
+    return write.put(rt.AllocOp(size, _REALS, zero=True)), size, keys
 
 
 def module_of(op: Operation) -> ModuleOp:

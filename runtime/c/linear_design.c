@@ -4,13 +4,14 @@
  * that group, the shared ones the same for all rows. An orthogonal transformation leaves `own` rows per group, and
  * `shared` + 1 rows for all; the sum of the squares of y - X b is that of these few rows, whatever b is.
  *
- * Rows come one by one. Where numbers in y and X cancel each other they come twice: the first time gives the
+ * Rows come in blocks. Where numbers in y and X cancel each other they come twice: the first time gives the
  * coefficients that fit best; the second time y is what they leave, computed with twice the digits. Where what these make
  * of columns is much larger than y, other coefficients may be far smaller: the rows of the first time are kept for them.
  * Where columns nearly depend on each other, this does not help: what each row rounds away averages out in a loop over all
  * of them, what the reduced ones do, does not. Then the rows themselves are reduced in twice the digits the second time.
  * Memory is that of the result, and of a block of rows. */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "dense.h"
@@ -40,7 +41,8 @@ static const double CLOSE_FIT = 1e10;                         /* beyond, in twic
 
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come: read by compiled code, whenever they are to come again */
-  int64_t turn, own, shared, columns, entries, rows, refused, low, span, capacity, held;
+  int64_t held;  /* how many rows the block has: compiled code counts them, and has them taken when it is full */
+  int64_t turn, own, shared, columns, entries, rows, refused, low, span, capacity;
   int64_t width;  /* of a shared row in the result */
   int64_t padded; /* as reduced_rows.h has it; else there is nothing but the numbers of rows and the solution */
   int64_t twice;  /* whether rows are reduced in twice the digits */
@@ -51,12 +53,17 @@ typedef struct __attribute__((may_alias)) {
   double *solution, *group_solutions;
   double *at_0, *groups_at_0; /* rows relative to 0 that are kept; NULL if there are none */
   double *norms; /* of all columns, squared */
-  double *block; /* a column of BLOCK for each column */
-  double *block_low; /* the same of second numbers */
-  int64_t *keys; /* of the rows of the block */
+  double *block_low; /* of second numbers, as the block has first ones */
 } design;
 
-_Static_assert(sizeof(design) <= 28 * sizeof(int64_t), "as library/kernels.py has it");
+_Static_assert(sizeof(design) <= 26 * sizeof(int64_t) && offsetof(design, held) == sizeof(int64_t) && BLOCK == 64,
+               "as library/kernels.py has it");
+
+/* What is being reduced: a column of BLOCK for each column, and the keys of the rows. */
+typedef struct {
+  double *columns;
+  const int64_t *keys;
+} rows_held;
 
 /* Before any row: known[0] is the number of rows, known[1] whether a key has too many values, known[2] which key is that
  * of groups, if there are several; then of each key the least value, how many there are from it on (-1: too many for
@@ -86,11 +93,6 @@ ULAM_API void ulam_design_groups(ulam_context *ctx, const int64_t *old, int64_t 
     if (known[3 * k + 4] < 0) known[1] = 1, known[3 * k + 4] = 0;
 }
 
-ULAM_API void ulam_design_count(ulam_context *ctx, const int64_t *old, int64_t *known) {
-  (void)ctx, (void)old;
-  known[0] += 1;
-}
-
 /* Numbers that `groups` groups leave, and the shared rows. */
 static double reduced_size(double groups, double own, double shared) {
   double n = shared + 1;
@@ -118,8 +120,6 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
   d.rounded = zeros(ctx, (shared + 1) * (shared + 1));
   d.solution = zeros(ctx, shared);
   d.norms = zeros(ctx, d.columns);
-  d.block = zeros(ctx, d.columns * BLOCK);
-  d.keys = ulam_alloc(ctx, BLOCK * (int64_t)sizeof *d.keys);
   memcpy(state, &d, sizeof d);
 }
 
@@ -151,64 +151,59 @@ TWOFOLD_CLONES static void take_away(const double *restrict x, const double *res
 }
 
 /* What the solution leaves of y in a block. */
-static void leave_rest(design *d) {
-  double *y = d->block + (d->columns - 1) * BLOCK, rest[BLOCK] = {0}, b[BLOCK];
+static void leave_rest(const design *d, rows_held block) {
+  double *y = block.columns + (d->columns - 1) * BLOCK, rest[BLOCK] = {0}, b[BLOCK];
   for (int64_t q = 0; q < d->columns - 1; ++q) {
     for (int64_t i = 0; i < BLOCK; ++i)
       if (q >= d->own)
         b[i] = d->solution[q - d->own];
       else
-        b[i] = i < d->held && d->keys[i] != NO_KEY ? d->group_solutions[(d->keys[i] - d->low) * d->own + q] : 0;
-    take_away(d->block + q * BLOCK, b, y, rest);
+        b[i] = i < d->held && block.keys[i] != NO_KEY ? d->group_solutions[(block.keys[i] - d->low) * d->own + q] : 0;
+    take_away(block.columns + q * BLOCK, b, y, rest);
   }
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
 }
 
 /* Reduces rows of the block from row i on into those of their group, for the group's own columns; how many. */
-static int64_t leave_to_group(design *d, int64_t i) {
-  int64_t count = d->twice ? 1 : rows_alike(d->keys + i, d->held - i);
-  if (d->keys[i] == NO_KEY) return count;
-  int64_t first = (d->keys[i] - d->low) * d->own * d->columns;
+static int64_t leave_to_group(const design *d, rows_held block, int64_t i) {
+  int64_t count = d->twice ? 1 : rows_alike(block.keys + i, d->held - i);
+  if (block.keys[i] == NO_KEY) return count;
+  int64_t first = (block.keys[i] - d->low) * d->own * d->columns;
   double *kept = d->groups + first, *rounded = d->groups_rounded + first;
   if (d->twice)
-    rotate_row_twofold(d->own, d->columns, d->block + i, d->block_low + i, kept, rounded);
+    rotate_row_twofold(d->own, d->columns, block.columns + i, d->block_low + i, kept, rounded);
   else
-    reduce_rows(count, d->own, d->columns, d->block + i, kept, rounded);
+    reduce_rows(count, d->own, d->columns, block.columns + i, kept, rounded);
   return count;
 }
 
 /* Reduces the rows of the block. */
-static void reduce_block(ulam_context *ctx, design *d) {
+static void reduce_block(ulam_context *ctx, design *d, rows_held block) {
+  d->rows += d->held;
   for (int64_t q = 0; q < d->columns && !d->refused; ++q)
-    if (!is_moderate(d->block + q * BLOCK)) d->refused = NOT_FINITE;
+    if (!is_moderate(block.columns + q * BLOCK)) d->refused = NOT_FINITE;
   for (int64_t i = 0; i < d->held && d->own && !d->refused; ++i)
-    if (!has_group(ctx, d, d->keys[i])) d->refused = TOO_MANY_KEYS;
+    if (!has_group(ctx, d, block.keys[i])) d->refused = TOO_MANY_KEYS;
   if (!d->refused) {
-    for (int64_t q = 0; q < d->columns; ++q) d->norms[q] += along(d->block + q * BLOCK, d->block + q * BLOCK);
-    if (d->turn == 1 && !d->twice) leave_rest(d);
-    for (int64_t i = 0; i < d->held && d->own;) i += leave_to_group(d, i);
+    add_squares(d->columns, block.columns, d->norms);
+    if (d->turn == 1 && !d->twice) leave_rest(d, block);
+    for (int64_t i = 0; i < d->held && d->own;) i += leave_to_group(d, block, i);
     int64_t first = d->own * BLOCK;
     if (d->twice)
-      reflect_block_twofold(d->shared + 1, d->block + first, d->block_low + first, d->triangle, d->rounded);
+      reflect_block_twofold(d->shared + 1, block.columns + first, d->block_low + first, d->triangle, d->rounded);
     else
-      reflect_block(d->shared + 1, d->block + first, d->triangle, d->rounded);
+      reflect_block(d->shared + 1, block.columns + first, d->triangle, d->rounded);
   }
-  if (d->twice) memset(d->block_low, 0, (size_t)(d->columns * BLOCK) * sizeof *d->block);
-  memset(d->block, 0, (size_t)(d->columns * BLOCK) * sizeof *d->block);
+  if (d->twice) memset(d->block_low, 0, (size_t)(d->columns * BLOCK) * sizeof *d->block_low);
+  memset(block.columns, 0, (size_t)(d->columns * BLOCK) * sizeof *block.columns);
   d->held = 0;
 }
 
-ULAM_API void ulam_design_row(ulam_context *ctx, const int64_t *old, int64_t *state, double *row, int64_t width,
-                              int64_t key) {
-  (void)old;
-  design *d = (design *)state;
-  d->rows += 1;
-  for (int64_t q = 0; q < width; ++q) {
-    d->block[q * BLOCK + d->held] = row[q];
-    row[q] = 0;
-  }
-  d->keys[d->held] = key;
-  if (++d->held == BLOCK) reduce_block(ctx, d);
+/* The block of a design is full: `block` has its columns, of `room` numbers in all, which are 0 then. */
+ULAM_API void ulam_design_rows(ulam_context *ctx, const int64_t *old, int64_t *state, double *block, int64_t room,
+                               const int64_t *keys) {
+  (void)old, (void)room;
+  reduce_block(ctx, (design *)state, (rows_held){block, keys});
 }
 
 /* Solves `count` rows of n for the coefficients of as many columns, given those behind. Those of columns that are
@@ -282,10 +277,10 @@ static void begin_again(ulam_context *ctx, design *d, int twice, int keeps) {
 }
 
 /* All rows have come. If nothing cancels, once is enough. */
-ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *state) {
-  (void)old;
+ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *state, double *block, int64_t room,
+                               const int64_t *keys) {
   design *d = (design *)state;
-  if (d->held) reduce_block(ctx, d);
+  if (d->held) ulam_design_rows(ctx, old, state, block, room, keys);
   int64_t n = d->shared + 1, size = d->own * d->columns;
   if (!d->refused && !d->twice) {
     for (int64_t i = 0; i < n * n; ++i) d->triangle[i] += d->rounded[i], d->rounded[i] = 0;

@@ -31,6 +31,9 @@ static inline double *zeros(ulam_context *ctx, int64_t count) {
   return found;
 }
 
+/* What loops over rows of a block are made of: part of functions that are compiled for several processors. */
+#define WITHIN_CLONES static inline __attribute__((always_inline))
+
 /* Whether all numbers of a column have a size that squares have room for. */
 ULAM_CLONES static int is_moderate(const double *column) {
   int64_t wrong = 0;
@@ -41,20 +44,25 @@ ULAM_CLONES static int is_moderate(const double *column) {
   return wrong == 0;
 }
 
-ULAM_CLONES static double along(const double *restrict a, const double *restrict b) {
+WITHIN_CLONES double along(const double *restrict a, const double *restrict b) {
   double sums[LANES] = {0};
   for (int i = 0; i < BLOCK; i += LANES)
     for (int k = 0; k < LANES; ++k) sums[k] += a[i + k] * b[i + k];
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
-ULAM_CLONES static void subtract(double factor, const double *restrict a, double *restrict b) {
+WITHIN_CLONES void subtract(double factor, const double *restrict a, double *restrict b) {
   for (int i = 0; i < BLOCK; ++i) b[i] -= factor * a[i];
+}
+
+/* Adds the squares of the columns of a block. */
+ULAM_CLONES static void add_squares(int64_t columns, const double *block, double *norms) {
+  for (int64_t q = 0; q < columns; ++q) norms[q] += along(block + q * BLOCK, block + q * BLOCK);
 }
 
 /* Householder reflections of [triangle; block], of n columns. Rows of the triangle then change their sign, so that what
  * a block adds to them is as small as its rows are: its rounding errors are, too, and those of the sums are kept. */
-static inline void reflect_block(int64_t n, double *block, double *triangle, double *all_rounded) {
+ULAM_CLONES static void reflect_block(int64_t n, double *block, double *triangle, double *all_rounded) {
   for (int64_t j = 0; j < n; ++j) {
     double *column = block + j * BLOCK, *row = triangle + j * n, *rounded = all_rounded + j * n;
     double norm2 = along(column, column);
@@ -86,7 +94,7 @@ static inline void rotate_row(int64_t own, int64_t n, double *row, double *all_k
 }
 
 /* The scalar product of parts of two columns. */
-ULAM_CLONES static double along_some(int64_t count, const double *restrict a, const double *restrict b) {
+WITHIN_CLONES double along_some(int64_t count, const double *restrict a, const double *restrict b) {
   double sums[LANES] = {0}, sum = 0;
   int64_t i = 0;
   for (; i + LANES <= count; i += LANES)
@@ -95,13 +103,13 @@ ULAM_CLONES static double along_some(int64_t count, const double *restrict a, co
   return sum + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 
-ULAM_CLONES static void subtract_some(int64_t count, double factor, const double *restrict a, double *restrict b) {
+WITHIN_CLONES void subtract_some(int64_t count, double factor, const double *restrict a, double *restrict b) {
   for (int64_t i = 0; i < count; ++i) b[i] -= factor * a[i];
 }
 
 /* rotate_row for `count` rows of a block, by reflections. */
-static inline void reflect_rows(int64_t count, int64_t own, int64_t n, double *rows, double *all_kept,
-                                double *all_rounded) {
+ULAM_CLONES static void reflect_rows(int64_t count, int64_t own, int64_t n, double *rows, double *all_kept,
+                                     double *all_rounded) {
   for (int64_t p = 0; p < own; ++p) {
     double *column = rows + p * BLOCK, *kept = all_kept + p * n, *rounded = all_rounded + p * n;
     double norm2 = along_some(count, column, column);

@@ -87,8 +87,7 @@ static int64_t leave_to_group(forms *f, int64_t i) {
 
 static void reduce(forms *f) {
   int64_t first = f->own * BLOCK, n = shared_columns(f);
-  for (int64_t q = 0; q < f->columns && f->phase == ONCE; ++q)
-    f->norms[q] += along(f->block + q * BLOCK, f->block + q * BLOCK);
+  if (f->phase == ONCE) add_squares(f->columns, f->block, f->norms);
   for (int64_t i = 0; i < f->held && f->own;) i += leave_to_group(f, i);
   if (f->phase == TWICE)
     reflect_block_twofold(n, f->block + first, f->block_low + first, f->triangle, f->rounded);

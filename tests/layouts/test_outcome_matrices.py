@@ -37,6 +37,7 @@ SQUARES = {
   for (i in 1 : N) mu[i] = a[i] + b * X[i];
   to_vector(Y) ~ normal(to_vector(mu), s);""",
     "one vector": "to_vector(Y) ~ normal(to_vector(rep_matrix(a, T) + b * X), s);",
+    "both numbers": "for (i in 1 : N) for (t in 1 : T) Y[i, t] ~ normal(a[i] + d[t] + b * X[i, t], s);",
     "no effects": "for (i in 1 : N) for (t in 1 : T) target += normal_lpdf(Y[i, t] | b * X[i, t], s);",
 }
 FUNCTIONS = {
@@ -44,7 +45,10 @@ FUNCTIONS = {
     "by columns": "for (t in 1 : T) for (i in 1 : N) count[i, t] ~ poisson_log(d[t] + b * X[i, t]);",
     "inner effects": "for (i in 1 : N) count[i] ~ poisson_log(d + b * X[i]');",
 }
-SIZES = {"plain": (60, 20), "one row": (1, 300), "one column": (300, 1), "no rows": (0, 4), "no columns": (4, 0)}
+SIZES = {
+    "plain": (60, 20), "long": (20, 60), "few columns": (100, 7), "few rows": (7, 100),
+    "one row": (1, 300), "one column": (300, 1), "no rows": (0, 4), "no columns": (4, 0),
+}  # fmt: skip
 
 
 def data_of(rows: int, columns: int) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def test_values_and_gradients_are_those_of_level_0(name: str, size: str) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_layouts_are_taken(name: str) -> None:
-    _, found = models(name, data_of(80, 40))
+    _, found = models(name, data_of(160, 20))
     taken = {choice.layout: choice for choice in found.layout_choices() if choice.taken}
     expected = "reduced rows" if name.startswith("squares") else "unique rows"
     assert expected in taken, found.layout_choices()

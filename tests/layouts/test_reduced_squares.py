@@ -9,7 +9,7 @@ import pytest
 from kernel_calls import call, is_kept_behind, room_for
 from numpy.typing import NDArray
 
-from ulam.library.kernels import DESIGN_SIZES, DESIGN_STATE
+from ulam.library.kernels import DESIGN_BLOCK, DESIGN_HELD, DESIGN_SIZES, DESIGN_STATE
 from ulam.runtime.native import Context
 
 Floats = NDArray[np.float64]
@@ -24,13 +24,19 @@ def reduced_squares(
     state, sizes = room_for(DESIGN_STATE, np.int64), room_for(DESIGN_SIZES, np.int64)
     known = np.array([n, 0])
     call("design_begin", context, state, own.shape[1], shared, own.shape[1] + shared + 1, 1, known)
-    turn = 0
+    rows, turn = np.hstack([own, X, y[:, None]]), 0
+    block, of_rows = room_for(rows.shape[1] * DESIGN_BLOCK), room_for(DESIGN_BLOCK, np.int64)
+    columns = block[: rows.size // n * DESIGN_BLOCK].reshape(-1, DESIGN_BLOCK)
+    columns[:] = 0
     while turn < state[0]:
-        for i in range(n):
-            row = np.concatenate([own[i], X[i], y[i : i + 1], [77.0]])
-            call("design_row", context, state, state, row, row.size - 1, int(keys[i]))
-            assert row[-1] == 77 and not row[:-1].any()
-        call("design_turn", context, state, state)
+        for first in range(0, n, DESIGN_BLOCK):
+            held = min(DESIGN_BLOCK, n - first)
+            columns[:, :held], of_rows[:held] = rows[first : first + held].T, keys[first : first + held]
+            state[DESIGN_HELD] = held
+            if held == DESIGN_BLOCK:
+                call("design_rows", context, state, state, block, columns.size, of_rows)
+        call("design_turn", context, state, state, block, columns.size, of_rows)
+        assert not columns.any() and not state[DESIGN_HELD]
         turn += 1
     call("design_sizes", context, state, sizes)
     _, used, _, groups, _, room, s, t = map(int, sizes[:8])
@@ -44,7 +50,7 @@ def reduced_squares(
         "reduced_squares", context, table, group_table, b, mine, s, t, shared, own.shape[1], room, sums, half,
         mine_half,
     )  # fmt: skip
-    for buffer in (state, sizes, table, group_table, sums, half, mine_half):
+    for buffer in (state, sizes, block, of_rows, table, group_table, sums, half, mine_half):
         assert is_kept_behind(buffer), "something wrote behind its end"
     assert sums[1] == pytest.approx(b @ b + (u**2).sum())
     halves = mine_half[: mine.size].reshape(own.shape[1], room)[:, :groups].T

@@ -539,3 +539,41 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK:         } else {
 // CHECK:           scf.for {{.*}} = %zero to %rows
 // CHECK:             scf.if
+
+// -----
+
+// Rows whose squares are added up, with a coefficient by the number of the inner loop: rows of a number are side by side,
+// if there are numbers enough.
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %times = rt.bound 0 : i64
+    %people = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    scf.for %t = %zero to %times step %one : i64 {
+      %first = arith.muli %t, %people : i64
+      scf.for %i = %zero to %people step %one : i64 {
+        %at = arith.addi %first, %i : i64
+        %v = rt.load %y[%at] : f64
+        %a = rt.load %theta[%i] : f64
+        %r = arith.subf %v, %a : f64
+        %q = rt.math square(%r) : (f64) -> f64
+        ad.target_add %q
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @bind
+// CHECK:         [[MANY:%[0-9]+]] = arith.cmpi sge, [[PEOPLE:%[0-9a-z]+]], {{.*}}
+// CHECK:         [[FEW:%[0-9]+]] = arith.cmpi sle, [[TIMES:%[0-9a-z]+]], {{.*}}
+// CHECK:         [[TURNED:%[0-9]+]] = arith.andi [[MANY]], [[FEW]]
+// CHECK-NEXT:    [[STOP:%[0-9]+]] = arith.select [[TURNED]], [[PEOPLE]], {{.*}}
+// CHECK:         scf.for [[I:%[0-9]+]] = %zero to [[STOP]]
+// CHECK:           [[FROM:%[0-9]+]] = arith.select [[TURNED]], [[I]], {{.*}}
+// CHECK-NEXT:      [[TO:%[0-9]+]] = arith.select [[TURNED]], {{.*}}, [[PEOPLE]]
+// CHECK-NEXT:      scf.for {{%[0-9]+}} = %zero to [[TIMES]]
+// CHECK:             scf.for {{%[0-9]+}} = [[FROM]] to [[TO]]
+// CHECK:               rt.store

@@ -17,8 +17,16 @@
 // CHECK-NEXT: scf.for
 // CHECK-NOT:  rt.loop<cold>
 // CHECK-LABEL: @bind
+// CHECK-NOT:  scf.for
 // CHECK:      rt.kernel design_begin
-// CHECK:      rt.kernel design_row
+// CHECK:      scf.for {{.*}} %i0 to %n
+// CHECK:        [[HELD:%[0-9]+]] = rt.load [[STATE:%[0-9]+]]
+// CHECK:        rt.store {{.*}}[[[HELD]]] : i64
+// CHECK-NEXT:   [[NOW:%[0-9]+]] = arith.addi [[HELD]], {{.*}}
+// CHECK-NEXT:   rt.store [[NOW]], [[STATE]]
+// CHECK-NEXT:   [[FULL:%[0-9]+]] = arith.cmpi eq, [[NOW]]
+// CHECK-NEXT:   scf.if [[FULL]] {
+// CHECK-NEXT:     rt.kernel design_rows
 // CHECK:      rt.kernel design_turn
 // CHECK:      rt.layout "reduced rows" slot 3 outcome {{.*}} figures ["rows", "groups", "coefficients", "bytes"]
 // CHECK:      rt.kernel design_tables
@@ -56,7 +64,7 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK-NOT:  rt.loop<cold>
 // CHECK:      func.func @bind
 // CHECK:      rt.math sqrt
-// CHECK:      rt.kernel design_row
+// CHECK:      rt.kernel design_rows
 builtin.module attributes {rt.slots = #rt.slots<4>} {
   func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
     %n = rt.bound 0 : i64
@@ -114,7 +122,7 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK:      scf.if
 // CHECK:      func.func @bind
 // CHECK:      rt.view
-// CHECK:      rt.kernel design_row
+// CHECK:      rt.kernel design_rows
 builtin.module attributes {rt.slots = #rt.slots<3>} {
   func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
     %n = rt.bound 0 : i64
@@ -187,7 +195,7 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK-NEXT: } else {
 // CHECK-NEXT:   arith.constant 0.000000e+00 : f64
 // CHECK-NEXT:   scf.yield
-// CHECK:      rt.kernel design_row
+// CHECK:      rt.kernel design_rows
 builtin.module attributes {rt.slots = #rt.slots<4>} {
   func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
     %n = rt.bound 0 : i64
@@ -224,7 +232,7 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
 
 // What parameters choose is not linear.
 // CHECK-LABEL: @evaluate
-// CHECK-NOT:  rt.kernel design_row
+// CHECK-NOT:  rt.kernel design_rows
 builtin.module attributes {rt.slots = #rt.slots<4>} {
   func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
     %n = rt.bound 0 : i64
@@ -296,7 +304,8 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK-NEXT: } else {
 // CHECK-NEXT:   arith.constant -9223372036854775808 : i64
 // CHECK-NEXT:   scf.yield
-// CHECK:      rt.kernel design_row({{.*}}, [[KEY]])
+// CHECK:      rt.store [[KEY]], [[KEYS:%[0-9a-z_]+]][
+// CHECK:      rt.kernel design_rows({{.*}}, [[KEYS]])
 builtin.module attributes {rt.slots = #rt.slots<4>} {
   func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
     %n = rt.bound 0 : i64
