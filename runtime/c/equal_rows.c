@@ -1,7 +1,7 @@
 /* Which rows of data are equal, found when data are bound. See layouts.c for what a column is. Values are compared by
  * their bits: 0 and -0 differ, a NaN is equal to itself.
  *
- * Small ranges of ints have a table. Else there is a hash table; if that were larger than caches, rows are first put into
+ * Small ranges of ints, and few numbers of any kind, have a table. Else there is a hash table; if that were larger than caches, rows are first put into
  * parts by a hash of what they have, so that each part has a small one: what a row costs then hardly grows.
  */
 #include <math.h>
@@ -28,6 +28,9 @@ static inline uint64_t mixed(uint64_t x) { /* SplitMix64 */
   return x ^ (x >> 31);
 }
 
+/* Numbers whose upper bits are apart if they are. */
+static inline uint64_t mixed_high(uint64_t x) { return (x ^ x >> 32) * 0x9e3779b97f4a7c15u; }
+
 /* Small numbers of both kinds, whatever their differences, are apart before they are mixed. */
 static inline uint64_t hash_of(uint64_t value, int32_t before) {
   return mixed(value + 0xd1b54a32d192ed03u * (uint64_t)(uint32_t)before);
@@ -45,6 +48,7 @@ typedef struct {
 } group_table;
 
 enum { FIRST_SIZE = 256, BATCH = 32, SAMPLED_FROM = 1 << 14, PAIRS = 256, MOST_DIRECT = 1 << 14 };
+enum { CODE_BITS = 8, CODES = 1 << CODE_BITS, MOST_CODES = 64 }; /* of few different numbers, and room for them */
 enum { IN_CACHE = 1 << 13, MOST_BITS = 11 }; /* groups of a table that caches hold; so many parts are written at once */
 
 static void make_table(ulam_context *ctx, group_table *table, int64_t groups) {
@@ -154,39 +158,67 @@ ULAM_API void ulam_sample_reals(ulam_context *ctx, const double *x, int64_t n, i
   ulam_release(ctx, mark);
 }
 
+/* Codes of a column that has few different numbers of 8 bytes: of each row, from 0 on; NULL if they are too many, which
+ * mostly the first rows tell. */
+typedef struct {
+  int64_t range;
+  uint8_t *of_rows;
+} value_codes;
+
+static value_codes codes_of(ulam_context *ctx, const key_column *key, int64_t n) {
+  value_codes codes = {0, ulam_alloc(ctx, n)};
+  uint64_t values[CODES];
+  uint8_t numbers[CODES] = {0}; /* from 1; 0: there is none */
+  for (int64_t row = 0; row < n; ++row) {
+    uint64_t value = element(key, row), at = mixed_high(value) >> (64 - CODE_BITS);
+    while (numbers[at] && values[at] != value) at = (at + 1) % CODES;
+    if (!numbers[at]) {
+      if (codes.range == MOST_CODES) return (value_codes){0, NULL};
+      values[at] = value, numbers[at] = (uint8_t)++codes.range;
+    }
+    codes.of_rows[row] = (uint8_t)(numbers[at] - 1);
+  }
+  return codes;
+}
+
 /* Numbers of a small range are found in a table of all pairs of a group before and a number. */
 typedef struct {
-  int64_t least, range, entries; /* 0 entries: there are too many pairs */
+  int64_t least, range;
+  const uint8_t *codes; /* instead of numbers; NULL: they are less the least one */
 } pair_table;
 
-/* Of the numbers that rows have, if the table takes no more than `most` bytes; numbers of 8 bytes have none. */
-static pair_table pairs_of(const key_column *key, int64_t n, int64_t known, int64_t most) {
+/* Of the numbers that rows have; of range 0 if there are too many. */
+static pair_table pairs_of(ulam_context *ctx, const key_column *key, int64_t n) {
   int32_t least = INT32_MAX, greatest = INT32_MIN;
-  if (key->wide || n == 0) return (pair_table){0, 0, 0};
+  if (key->wide || n == 0) {
+    value_codes codes = codes_of(ctx, key, n);
+    return (pair_table){0, codes.range, codes.of_rows};
+  }
   for (int64_t row = 0; row < n; ++row) {
     int32_t value = (int32_t)(uint32_t)element(key, row);
     least = value < least ? value : least;
     greatest = value > greatest ? value : greatest;
   }
-  pair_table table = {least, (int64_t)greatest - least + 1, 0};
-  if (table.range <= most / 4 / known) table.entries = table.range * known;
-  return table;
+  return (pair_table){least, (int64_t)greatest - least + 1, NULL};
 }
 
-static int64_t group_by_pairs(ulam_context *ctx, const key_column *key, pair_table table, int64_t n, int64_t most,
-                              int32_t *groups) {
-  char *mark = ctx->arena_cursor;
+/* Whether a table takes no more than `most` bytes. */
+static int is_small(pair_table pairs, int64_t known, int64_t most) {
+  return pairs.range > 0 && pairs.range <= most / 4 / known;
+}
+
+static int64_t group_by_pairs(ulam_context *ctx, const key_column *key, pair_table pairs, int64_t n, int64_t known,
+                              int64_t most, int32_t *groups) {
   int64_t found = 0;
-  int32_t *numbers = ulam_alloc(ctx, table.entries * 4);
-  memset(numbers, 0, (size_t)table.entries * 4);
+  int32_t *numbers = ulam_alloc(ctx, pairs.range * known * 4);
+  memset(numbers, 0, (size_t)(pairs.range * known) * 4);
   for (int64_t first = 0; first < n && found <= most; first += BATCH)
     for (int64_t row = first; row < n && row < first + BATCH; ++row) {
-      int64_t value = (int32_t)(uint32_t)element(key, row);
-      int32_t *number = &numbers[before_of(key, row) * table.range + value - table.least];
+      int64_t value = pairs.codes ? pairs.codes[row] : (int32_t)(uint32_t)element(key, row) - pairs.least;
+      int32_t *number = &numbers[before_of(key, row) * pairs.range + value];
       if (*number == 0) *number = (int32_t)++found;
       groups[row] = *number - 1;
     }
-  ulam_release(ctx, mark);
   return found <= most ? found : -1;
 }
 
@@ -229,7 +261,7 @@ typedef struct {
 
 static inline int64_t part_of(const row_parts *parts, uint64_t value, int32_t before) {
   value += 0xd1b54a32d192ed03u * (uint64_t)(uint32_t)before;
-  return (int64_t)(((value ^ value >> 32) * 0x9e3779b97f4a7c15u) >> parts->shift);
+  return (int64_t)(mixed_high(value) >> parts->shift);
 }
 
 static row_parts parts_of(ulam_context *ctx, const key_column *key, int64_t n, int64_t expected) {
@@ -308,21 +340,32 @@ static void number_in_order(ulam_context *ctx, int32_t *groups, int64_t n, int64
   ulam_release(ctx, mark);
 }
 
-/* By one column. `ordered`: whether the groups before are numbered as they begin, and then the new ones. */
+/* By one column, by whatever is less work. `ordered`: whether the groups before are numbered as they begin, and then the
+ * new ones. */
+static int64_t group_by_value(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
+                              int32_t *groups, int *ordered) {
+  pair_table pairs = pairs_of(ctx, key, n);
+  if (is_small(pairs, known, known * (int64_t)sizeof(group_entry) + MOST_DIRECT))
+    return group_by_pairs(ctx, key, pairs, n, known, most, groups); /* however many groups there will be */
+  int64_t likely = likely_groups(ctx, key, n);
+  if (likely < 0 || likely / 3 > most / 2) return -1; /* a sample of a hundred pairs errs by a tenth */
+  int64_t expected = likely < most ? likely : most;
+  int64_t bytes = (n < SAMPLED_FROM ? n : expected) * (int64_t)sizeof(group_entry);
+  if (is_small(pairs, known, bytes + MOST_DIRECT)) return group_by_pairs(ctx, key, pairs, n, known, most, groups);
+  *ordered = expected <= IN_CACHE;
+  return (*ordered ? group_by_hash : group_by_parts)(ctx, key, n, expected, most, groups);
+}
+
 static int64_t group_column(ulam_context *ctx, const key_column *key, int64_t n, int64_t known, int64_t most,
                             int32_t *groups, int *ordered) {
   if (known <= most && is_same_within(ctx, key, n, known)) {
     if (groups != key->before) memcpy(groups, key->before, (size_t)n * 4);
     return known;
   }
-  int64_t likely = likely_groups(ctx, key, n);
-  if (likely < 0 || likely / 3 > most / 2) return -1; /* a sample of a hundred pairs errs by a tenth */
-  int64_t expected = likely < most ? likely : most;
-  int64_t bytes = (n < SAMPLED_FROM ? n : expected) * (int64_t)sizeof(group_entry);
-  pair_table pairs = pairs_of(key, n, known, bytes + MOST_DIRECT);
-  *ordered = pairs.entries || expected <= IN_CACHE;
-  if (pairs.entries) return group_by_pairs(ctx, key, pairs, n, most, groups);
-  return (*ordered ? group_by_hash : group_by_parts)(ctx, key, n, expected, most, groups);
+  char *mark = ctx->arena_cursor;
+  int64_t found = group_by_value(ctx, key, n, known, most, groups, ordered);
+  ulam_release(ctx, mark);
+  return found;
 }
 
 int64_t ulam_group_columns(ulam_context *ctx, key_column key, int64_t n, int64_t k, int64_t column, int64_t known,

@@ -56,6 +56,21 @@ def test_rows_are_equal_where_all_bits_of_all_columns_are(n: int) -> None:
     assert np.array_equal(weights[groups], rows[inverse.ravel()])
 
 
+@pytest.mark.parametrize("different", [2, 63, 64, 65, 300])
+@pytest.mark.parametrize("n", [400, 40_000])
+def test_numbers_of_few_kinds_are_told_apart_by_all_of_their_bits(n: int, different: int) -> None:
+    """Some differ in their lowest bits alone, some in their sign; the last kind comes late."""
+    rng = np.random.default_rng(different)
+    values = np.concatenate([np.arange(different // 2).view(np.float64), -rng.random(different - different // 2)])
+    column, before = values[rng.integers(0, different - 1, n)], rng.integers(0, 7, n).astype(np.int32)
+    column[-1] = values[-1]
+    groups, count = grouped([before, column], n)
+    table = np.concatenate([bits(before), bits(column)], axis=1)
+    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    assert count == len(first)
+    assert np.array_equal(np.sort(first)[groups], first[inverse.ravel()]), "groups are numbered as they begin"
+
+
 @pytest.mark.parametrize("differs", [False, True])
 @pytest.mark.parametrize("kind", [np.int32, np.float64])
 def test_columns_that_say_nothing_new_leave_groups_as_they_are(differs: bool, kind: type) -> None:
