@@ -10,7 +10,7 @@ are, and elsewhere: 0, small, large, random. Errors of log densities and gradien
 of what is added up, in units of 2^-53; told is the largest at a kind of points by levels 0 and 3, and what became of
 layouts. Level 3 is worse where its error is more than twice that of level 0 and a unit, or above 1e-10; then the exit
 status is 1. Without --all such rows are told alone. The last lines have the worst ratios: errors below a unit counted
-as one, and as they are.
+as one, and as they are, where level 0 has any.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def main() -> int:
                 errors = np.maximum(errors, found)
             ratio = float((errors[:, 1] / np.maximum(errors[:, 0], 1)).max())
             for kind, (plain, reduced) in zip(KINDS, errors, strict=True):
-                bare[kind] = max(bare[kind], float(reduced / plain))
+                bare[kind] = max(bare[kind], float(reduced / plain) if plain else 0.0)
             worst, largest = max(worst, ratio), max(largest, float(errors[:, 1].max()))
             is_wrong = bool(ratio > WORSE or errors[:, 1].max() > MOST / UNIT)
             told, wrong = told + 1, wrong + is_wrong
