@@ -16,11 +16,11 @@ real inv_cloglog(real x) { return x > 40 ? 1 : -expm1(-exp(x)); }
 
 real cloglog(real p) { return log(-log1m(p)); }
 
-/* log of theta * exp(a) + (1 - theta) * exp(b). */
+/* log of theta * exp(a) + (1 - theta) * exp(b); NaN if a or b is. */
 real log_mix(real theta, real a, real b) {
   require_probability(theta);
   real top = a > b ? a : b;
-  real gap = is_inf(top) ? 0 : a > b ? b - a : a - b;
+  real gap = is_inf(top) && !is_nan(a) ? 0 : a > b ? b - a : a - b;
   real others = a > b ? 1 - theta : theta;
   return top + log((a > b ? theta : 1 - theta) + others * exp(gap));
 }
