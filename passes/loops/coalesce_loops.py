@@ -14,6 +14,13 @@ coefficient is found faster by the nest. Where nests hand on memory with an elem
 design, the rows of the one loop compute their own (`rows_alone`). Nests that fill memory for a loop over rows behind
 them get such a loop, too (`flat_fills`).
 
+Sums of squares whose rows are reduced (`linear-layouts`) need no such loop: the nest becomes two, of which one has the
+rows alone, if these are found as they are then. Nothing is copied when data are bound.
+
+    for j: target += g(u[j]); for k: target += square(y[k, j] - u[j])
+    →   for j: for k: target += square(y[k, j] - u[j])
+        for j: target += g(u[j])
+
 Not done where there are more than twice as many pairs as elements of the data that they read, or for rows that nothing
 could be gained of: those that are no sums of squares and evaluate no function, or have a coefficient each. Nor for
 nests with as many rows in each iteration of which passes find layouts as they are.
@@ -24,6 +31,7 @@ Idea: loop coalescing (Polychronopoulos, 1987).
 from __future__ import annotations
 
 from dataclasses import field
+from itertools import pairwise
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntAttr, ModuleOp, f64, i32, i64
@@ -42,6 +50,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.flat_fills import write_flat_fills
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_evaluation import ops_between
+from ulam.passes.loops.linear_layouts import are_reduced
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.op_writer import BlockEnd, OpWriter, integer
 from ulam.passes.loops.ragged_rows import RaggedRows, SumOfRows, loops_of_rows, read_from_around, rows_of_nest
@@ -55,8 +64,6 @@ from ulam.passes.settled import ENTRIES
 
 _MOST_ROWS = 2**31 - 1
 _TIMES_DATA = 2
-_LEAST_NUMBERS = 16
-_MOST_OF_A_NUMBER = 4096  # rows, of whose columns caches keep what is read for the next numbers
 
 
 class CoalesceLoops(TellingPass):
@@ -72,19 +79,24 @@ class CoalesceLoops(TellingPass):
         nests = [loop for loop in loops if any(loops_of_rows(loop, slices)) or has_branch_rows(loop, slices)]
         if must_be_precise(module):
             return False
-        written = write_flat_fills(self.name, module, top, slices)
+        written, is_split = write_flat_fills(self.name, module, top, slices), False
         for loop in nests:
             if is_coalesced(loop) or not may_lift(loop, top, slices):
                 continue
             nest = with_branches_as_loops(loop, slices) or with_rows_alone(loop) or loop
             if (found := rows_of_nest(nest, slices)) and not any(map(_may_leave, ops_within(nest))):
-                remark_on(self.name, loop, "its rows are put into one loop when data are bound", done=True)
-                written += _Writer(loop, nest, found, module, top, slices).write()
+                writer = _Writer(loop, nest, found, module, top, slices)
+                if nest is loop and writer.write_nest():
+                    is_split = True
+                    remark_on(self.name, loop, "its rows have a nest of their own, to be reduced", done=True)
+                else:
+                    remark_on(self.name, loop, "its rows are put into one loop when data are bound", done=True)
+                    written += writer.write()
             if nest is not loop:
                 discard(nest)
         if written:
             set_slots(module, hoist_data(evaluate, slots_of(module), written))
-        return bool(written)
+        return bool(written) or is_split
 
 
 def _may_leave(op: Operation) -> bool:
@@ -157,6 +169,26 @@ class _Writer:
         self._write_branch(reads[0], reads[1:], tables)
         return written
 
+    def write_nest(self) -> bool:
+        """Lets the nest be two, of which one has nothing but the rows, if these are reduced then; whether they are."""
+        if len(self.rows) > 1 or not self.rows[0].are_reduced_alone:
+            return False
+        (rows,), outer = self.rows, self.outer
+        repeated, rows.repeated = rows.repeated, []
+        nest = _write_nest(rows, OpWriter(outer))
+        if not are_reduced(nest, self.slices):
+            discard(nest)
+            rows.repeated = repeated
+            return False
+        results = self._write_rest(OpWriter(outer))
+        for position, into in rows.flags.items():
+            both = arith.OrIOp.create(operands=(results[into], nest.results[position]), result_types=(i64,))
+            results[into] = OpWriter(outer).put(both)
+        for result, new in zip(outer.results, results, strict=True):
+            replace_uses(result, new)
+        discard(outer)
+        return True
+
     # ------------------------------------------------------------ when data are bound
 
     def _table(self, rows: RaggedRows, end: SSAValue, write: OpWriter) -> _Table:
@@ -175,7 +207,6 @@ class _Writer:
             size = write.put(integer(arith.MuliOp, found.count, trips))
             found.columns[op] = write.put(rt.AllocOp(size, rt.BufferType(op.results[0].type), zero=True))
         at = write.put(rt.AllocOp(write.whole(1), rt.BufferType(i64), zero=True))
-        ends: list[Block] = []
 
         def fill(original: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
             assert copy.parent is not None
@@ -185,7 +216,6 @@ class _Writer:
                 place = found.place(original, copy.parent, row, found.count, inside)
                 inside.put_op(rt.StoreOp(copy.results[0], found.columns[original], place))
                 return
-            ends.append(copy.parent)
             for loop, numbers in found.numbers.items():
                 number = values[loop.body.block.args[0]]
                 narrow = arith.TruncIOp.create(operands=(number,), result_types=(i32,))
@@ -195,10 +225,6 @@ class _Writer:
         zero, one = write.whole(0), write.whole(1)
         copy = self.slices.copy(self.outer, [*rows.columns, *rows.looped, mark], fill)
         copy.operands = [copy.operands[0], end, *copy.operands[2:]]
-        if rows.is_by_number:
-            inner = ends[0].parent_op()
-            assert isinstance(inner, scf.ForOp)
-            copy = _in_order_of_numbers(copy, inner, rows, end, write)
         arms = [Region(Block([copy, scf.YieldOp.create()])), Region(Block([scf.YieldOp.create()]))]
         write.before(scf.IfOp.create(operands=[found.is_there], regions=arms, location=rows.loop.location))
         discard(mark)
@@ -289,37 +315,6 @@ class _Writer:
         return list(rest.results)
 
 
-def _in_order_of_numbers(
-    nest: Operation, inner: scf.ForOp, rows: RaggedRows, end: SSAValue, write: OpWriter
-) -> Operation:
-    """A loop that runs a nest of two for one iteration of the inner one at a time: rows with the same number are side
-    by side then. Once for all of them, as it was, if there are few numbers, or many rows of each; or fewer numbers
-    than groups, if these choose coefficients, too.
-    """
-    first, last = rows.loop.lb, rows.loop.ub
-    numbers = write.put(integer(arith.SubiOp, last, first))
-    groups = write.put(integer(arith.SubiOp, end, rows.outer.lb))
-    conditions = [write.compare_integers("sge", numbers, write.whole(_LEAST_NUMBERS))]
-    conditions.append(write.compare_integers("sle", groups, write.whole(_MOST_OF_A_NUMBER)))
-    if rows.has_key_of_groups:
-        conditions.append(write.compare_integers("slt", groups, numbers))
-    is_turned = write.both(conditions)
-
-    def choice(turned: SSAValue, as_it_was: SSAValue, at: OpWriter) -> SSAValue:
-        return at.put(arith.SelectOp.create(operands=(is_turned, turned, as_it_was), result_types=(i64,)))
-
-    one = write.whole(1)
-    stop = choice(last, write.put(integer(arith.AddiOp, first, one)), write)
-    number, inside = new_loop(write, first, stop)
-    following = inside.put(integer(arith.AddiOp, number, one))
-    inner.operands = [choice(number, first, inside), choice(following, last, inside), *inner.operands[2:]]
-    inside.before(nest)
-    around = inside.anchor.parent_op()
-    assert around is not None
-    around.detach()
-    return around
-
-
 def _count_if(condition: SSAValue, count: SSAValue, write: OpWriter) -> SSAValue:
     """A number of rows, or 0."""
     return write.put(arith.SelectOp.create(operands=(condition, count, write.whole(0)), result_types=(i64,)))
@@ -327,27 +322,14 @@ def _count_if(condition: SSAValue, count: SSAValue, write: OpWriter) -> SSAValue
 
 def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
     """The loop over all rows."""
-    loop = table.rows.loop
-    starts = [write.whole(0) if start.type == i64 else write.number(0.0) for start in loop.iter_args]  # flags and sums
-    row, inside = new_loop(write, write.whole(0), count, starts)
-    new = inside.anchor.parent_op()
-    assert isinstance(new, scf.ForOp)
-    new.location = loop.location
-    known: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args[1:], new.body.block.args[1:], strict=True))
+    loop, known = table.rows.loop, dict[SSAValue, SSAValue]()
+    row, inside = new_loop(write, write.whole(0), count, _starts(loop, write))
     for each, numbers in table.numbers.items():
         number = inside.put(rt.LoadOp(numbers, row))
         wide = arith.ExtSIOp.create(operands=(number,), result_types=(i64,))
         known[each.body.block.args[0]] = inside.put(wide)
-    first = inside.anchor.prev_op
-    for value in read_from_around(table.rows):
-        computed(value, known, table.rows.outer, inside)
-    repeated = list(ops_between(first, inside.anchor))
     known.setdefault(loop.body.block.args[0], row)  # what is computed of it are places of columns, which nothing needs
-    body = list(loop.body.block.ops)
-    new.body.block.insert_ops_before(copies(body[:-1], known), inside.anchor)
-    inside.anchor.operands = [known.get(value, value) for value in body[-1].operands]
-    for op, value in table.rows.repeated:
-        inside.before(ad.TargetAddOp(known.get(value, value), location=op.location))
+    new = _write_body(table.rows, known, inside)
     for op, column in table.columns.items():
         copy = known[op.results[0]].owner
         assert isinstance(copy, Operation) and copy.parent is not None
@@ -356,7 +338,44 @@ def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
         copy.parent.insert_op_before(load, copy)
         replace_uses(copy.results[0], load.res)
         discard(copy)
-    for found in table.rows.sums:
+    return new
+
+
+def _starts(loop: scf.ForOp, write: OpWriter) -> list[SSAValue]:
+    """What flags and sums of rows begin with."""
+    return [write.whole(0) if start.type == i64 else write.number(0.0) for start in loop.iter_args]
+
+
+def _write_nest(rows: RaggedRows, write: OpWriter) -> scf.ForOp:
+    """The loops around the rows, with nothing else in them."""
+    known, loops = dict[SSAValue, SSAValue](), list[scf.ForOp]()
+    for each in (*rows.path, rows.loop):
+        lower, upper = (computed(bound, known, rows.outer, write) for bound in (each.lb, each.ub))
+        known[each.body.block.args[0]], write = new_loop(write, lower, upper, _starts(rows.loop, write))
+        loops.append(_loop_of(write))
+    for around, inner in pairwise(loops):
+        end = terminator(around.body.block)
+        for position in rows.flags:
+            both = arith.OrIOp.create(operands=(end.operands[position], inner.results[position]), result_types=(i64,))
+            end.operands[position] = OpWriter(end).put(both)
+    _write_body(rows, known, write)
+    return loops[0]
+
+
+def _write_body(rows: RaggedRows, known: dict[SSAValue, SSAValue], inside: OpWriter) -> scf.ForOp:
+    """What a row does, in the loop that is written; the loop. `known`: the numbers of all loops."""
+    body, new = list(rows.loop.body.block.ops), _loop_of(inside)
+    new.location = rows.loop.location
+    known.update(zip(rows.loop.body.block.args[1:], new.body.block.args[1:], strict=True))
+    first = inside.anchor.prev_op
+    for value in read_from_around(rows):
+        computed(value, known, rows.outer, inside)
+    repeated = list(ops_between(first, inside.anchor))
+    new.body.block.insert_ops_before(copies(body[:-1], known), inside.anchor)
+    inside.anchor.operands = [known.get(value, value) for value in body[-1].operands]
+    for op, value in rows.repeated:
+        inside.before(ad.TargetAddOp(known.get(value, value), location=op.location))
+    for found in rows.sums:
         for op, value in found.additions:
             copy = known[op.results[0]].owner
             assert isinstance(copy, Operation)
@@ -365,6 +384,13 @@ def _write_rows(table: _Table, count: SSAValue, write: OpWriter) -> scf.ForOp:
     for op in reversed(repeated):
         sink_into_arm(op)  # its slope may be infinite where that is not taken
     return new
+
+
+def _loop_of(inside: OpWriter) -> scf.ForOp:
+    """The loop that a writer is in."""
+    loop = inside.anchor.parent_op()
+    assert isinstance(loop, scf.ForOp)
+    return loop
 
 
 def _scaled(value: SSAValue, found: SumOfRows, known: dict[SSAValue, SSAValue], write: OpWriter) -> SSAValue:

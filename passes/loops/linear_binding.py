@@ -25,6 +25,7 @@ from ulam.passes.loops.linear_rows import (
     RowKey,
     Square,
     SquareSums,
+    are_of_different_lengths,
     new_loop,
 )
 from ulam.passes.loops.op_writer import OpWriter, integer
@@ -182,11 +183,20 @@ class Binding:
 
     def _inside(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The loops and branches around a row; a writer inside, and what is known there."""
-        write, env = self._within(self.statement.around, copier, write)
+        write, env = self._within(self._loops(), copier, write)
         for term in (*self.square.terms, *self.statement.checked):
             for variable, stands_for in reversed(term.moved):
                 env[variable] = env[stands_for]
         return write, env
+
+    def _loops(self) -> list[scf.ForOp]:
+        """The loops around a row; first, if that may be, the one whose number is that of the row's group: rows of a
+        group follow each other then.
+        """
+        around, key = self.statement.around, self.square.columns.key
+        if key is None or are_of_different_lengths(around):
+            return around
+        return sorted(around, key=lambda loop: loop.body.block.args[0] is not key.of_all_rows)
 
     def _within(self, loops: list[scf.ForOp], copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The branches around the nest, and some of its loops."""

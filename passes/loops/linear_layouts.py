@@ -33,7 +33,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_flags import Flags
-from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums
+from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums, are_of_different_lengths
 from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.loops.sum_chains import chain_of
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
@@ -94,6 +94,14 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     return found
 
 
+def are_reduced(loop: scf.ForOp, slices: DataSlices) -> bool:
+    """Whether rows of a nest are reduced as they are."""
+    found = _statement(loop, slices)
+    if isinstance(found, SquareSums):
+        found.scales.take_back()
+    return isinstance(found, SquareSums)
+
+
 def are_squares(
     outer: scf.ForOp, values: list[SSAValue], rows: tuple[SSAValue, ...], slices: DataSlices, *, of_one_row: bool
 ) -> bool:
@@ -139,6 +147,7 @@ def _squares(
         return "how often it runs depends on parameters"
     if (reason := _other_effect(loop)) is not None:
         return reason
+    is_each_alone = len(around) == 1 or are_of_different_lengths(around)
     found = SquareSums(loop, around, [], [], [], [], [], scales)
     for addend, path in paths:
         into = addend.into
@@ -150,7 +159,7 @@ def _squares(
         terms = nest.terms(residual)
         if terms is None:
             return "what is squared is not linear in parameters with data as coefficients"
-        if any(term.is_of_one_row(nest.rows) for term in terms):
+        if is_each_alone and any(term.is_of_one_row(nest.rows) for term in terms):
             return None  # each row has a coefficient of its own: there is nothing to gain
         columns = LinearColumns.of(terms)
         if isinstance(columns, str):

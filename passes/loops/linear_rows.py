@@ -125,6 +125,11 @@ class LinearColumns:
         return not (self.looped or self.chosen or (self.own and len(self.shared) > MOST_STRAIGHT))
 
 
+def are_of_different_lengths(around: Sequence[scf.ForOp]) -> bool:
+    """Whether a nest computes how often a loop inside runs. `around`: its loops, the outermost first."""
+    return any(is_inside(bound, around[0]) for loop in around[1:] for bound in (loop.lb, loop.ub))
+
+
 def computes_same(one: SSAValue, other: SSAValue) -> bool:
     """Whether two integers are computed alike, of the same data: those of two branches are two values."""
     if one is other:

@@ -148,27 +148,26 @@ class RaggedRows:
         """Whether rows read parameters by the numbers of some loops: nests of these alone have no layouts then. Where
         they read some by all of them no two rows are equal.
         """
-        return 0 < len(self._read_by_numbers().intersection(variables)) < len(variables)
+        read = {
+            op.index
+            for op in ops_within(self.outer)
+            if isinstance(op, rt.LoadOp) and not self.slices.is_data_buffer(op.buffer)
+        }
+        return 0 < len(read.intersection(variables)) < len(variables)
+
+    @property
+    def are_reduced_alone(self) -> bool:
+        """Whether its rows may be reduced in a nest of their own: nothing but loops is around them, and nothing that
+        multiplies them may be infinite.
+        """
+        if self._is_costly or [loop.parent_op() for loop in (*self.path[1:], self.loop)] != self.path:
+            return False
+        return all(known_constant(factor) is not None for factor in self.factors)
 
     @property
     def is_ragged(self) -> bool:
         """Whether iterations of the loops around have different numbers of rows."""
         return is_ragged(self.loop, self.outer)
-
-    @property
-    def is_by_number(self) -> bool:
-        """Whether its number chooses a coefficient of rows that are reduced, in a nest of two loops."""
-        return self.has_key and not self._is_costly and len(self.path) == 1
-
-    @property
-    def has_key_of_groups(self) -> bool:
-        """Whether a number of the loops around chooses a coefficient."""
-        return not self._read_by_numbers().isdisjoint(variables_of(self.path))
-
-    def _read_by_numbers(self) -> set[SSAValue]:
-        """By what the nest chooses what it reads of memory that is no data."""
-        loads = (op for op in ops_within(self.outer) if isinstance(op, rt.LoadOp))
-        return {op.index for op in loads if not self.slices.is_data_buffer(op.buffer)}
 
     @property
     def factors(self) -> list[SSAValue]:

@@ -34,6 +34,12 @@ PROGRAMS = {
   for (j in 1 : J) for (k in 1 : n[j]) y[pos[j] + n[j] - k] ~ normal(v[j] * (k - 1) + z[2] * x[pos[j] + k - 1], s);
   for (j in 1 : J) target += -0.5 * dot_self(y[first[j] : last[j]] - u[j]) / square(s);
   if (J > 2) for (i in 1 : 3) for (j in i : i + 2) for (k in first[j] : last[j]) y[k] ~ normal(z[i], s);
+  for (i in 1 : 3) {
+    for (j in 1 : J) {
+      if (j < 2 * i) continue;
+      for (k in first[j] : last[j]) X[k, i] ~ normal(z[item[k]] + z[i], s);
+    }
+  }
 }""",
     "designs": """
   for (j in 1 : J) y[first[j] : last[j]] ~ normal(u[j] + X[first[j] : last[j]] * z, s);

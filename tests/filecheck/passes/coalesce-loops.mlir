@@ -542,38 +542,54 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 
 // -----
 
-// Rows whose squares are added up, with a coefficient by the number of the inner loop: rows of a number are side by side,
-// if there are numbers enough.
+// Rows of squares have a nest of their own, whose rows are reduced as they are, with their flags; what else the outer loop
+// adds stays.
 builtin.module attributes {rt.slots = #rt.slots<3>} {
   func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
     %none = arith.constant 0.0 : f64
     %zero = arith.constant 0 : i64
     %one = arith.constant 1 : i64
+    %true = arith.constant true
+    %most = arith.constant 0x7ff0000000000000 : f64
     %times = rt.bound 0 : i64
     %people = rt.bound 1 : i64
     %y = rt.bound 2 : !rt.buf<f64>
-    scf.for %t = %zero to %times step %one : i64 {
+    %flag = scf.for %t = %zero to %times step %one iter_args(%all = %zero) -> (i64) : i64 {
       %first = arith.muli %t, %people : i64
-      scf.for %i = %zero to %people step %one : i64 {
+      %effect = rt.load %theta[%t] : f64
+      %prior = rt.math exp(%effect) : (f64) -> f64
+      ad.target_add %prior
+      %found = scf.for %i = %zero to %people step %one iter_args(%some = %zero) -> (i64) : i64 {
         %at = arith.addi %first, %i : i64
         %v = rt.load %y[%at] : f64
         %a = rt.load %theta[%i] : f64
         %r = arith.subf %v, %a : f64
         %q = rt.math square(%r) : (f64) -> f64
         ad.target_add %q
+        %fine = arith.cmpf olt, %a, %most : f64
+        %bad = arith.xori %fine, %true : i1
+        %wide = arith.extui %bad : i1 to i64
+        %or = arith.ori %some, %wide : i64
+        scf.yield %or : i64
       }
+      %both = arith.ori %all, %found : i64
+      scf.yield %both : i64
     }
+    %fine = arith.cmpi eq, %flag, %zero : i64
+    rt.check %fine site -1 status 3
     func.return %none : f64
   }
 }
-// CHECK-LABEL: func.func @bind
-// CHECK:         [[MANY:%[0-9]+]] = arith.cmpi sge, [[PEOPLE:%[0-9a-z]+]], {{.*}}
-// CHECK:         [[FEW:%[0-9]+]] = arith.cmpi sle, [[TIMES:%[0-9a-z]+]], {{.*}}
-// CHECK:         [[TURNED:%[0-9]+]] = arith.andi [[MANY]], [[FEW]]
-// CHECK-NEXT:    [[STOP:%[0-9]+]] = arith.select [[TURNED]], [[PEOPLE]], {{.*}}
-// CHECK:         scf.for [[I:%[0-9]+]] = %zero to [[STOP]]
-// CHECK:           [[FROM:%[0-9]+]] = arith.select [[TURNED]], [[I]], {{.*}}
-// CHECK-NEXT:      [[TO:%[0-9]+]] = arith.select [[TURNED]], {{.*}}, [[PEOPLE]]
-// CHECK-NEXT:      scf.for {{%[0-9]+}} = %zero to [[TIMES]]
-// CHECK:             scf.for {{%[0-9]+}} = [[FROM]] to [[TO]]
-// CHECK:               rt.store
+// CHECK-LABEL: func.func @evaluate
+// CHECK-NOT:     scf.if
+// CHECK:         [[FLAG:%[0-9]+]] = scf.for [[T:%[0-9]+]] = %zero to %times
+// CHECK:           scf.for [[I:%[0-9]+]] = %zero to %people
+// CHECK:             rt.load %theta[[[I]]]
+// CHECK:             [[SQUARE:%[0-9a-z_]+]] = rt.math square
+// CHECK:             ad.target_add [[SQUARE]]
+// CHECK:         scf.for
+// CHECK-NOT:       square
+// CHECK:           rt.math exp
+// CHECK-NEXT:      ad.target_add
+// CHECK:         rt.check
+// CHECK-NOT:   func.func @bind

@@ -338,3 +338,41 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// Rows in a nest, with a coefficient by the number of the inner loop: rows with the same number come one behind the other.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.if
+// CHECK:      func.func @bind
+// CHECK:      rt.kernel design_begin
+// CHECK:      scf.for [[I:%[0-9]+]] = %zero to %people
+// CHECK-NEXT:   [[ONE:%[0-9]+]] = arith.constant 1
+// CHECK-NEXT:   scf.for [[T:%[0-9]+]] = %zero to %times
+// CHECK:          [[FIRST:%[0-9]+]] = arith.muli [[T]], %people
+// CHECK-NEXT:     [[AT:%[0-9]+]] = arith.addi [[FIRST]], [[I]]
+// CHECK-NEXT:     rt.load %y[[[AT]]]
+// CHECK:          rt.store [[I]]
+// CHECK:          rt.kernel design_rows
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %times = rt.bound 0 : i64
+    %people = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    scf.for %t = %zero to %times step %one : i64 {
+      scf.for %i = %zero to %people step %one : i64 {
+        %first = arith.muli %t, %people : i64
+        %at = arith.addi %first, %i : i64
+        %v = rt.load %y[%at] : f64
+        %a = rt.load %theta[%i] : f64
+        %r = arith.subf %v, %a : f64
+        %q = rt.math square(%r) : (f64) -> f64
+        ad.target_add %q
+      }
+    }
+    %none = arith.constant 0.0 : f64
+    func.return %none : f64
+  }
+}
