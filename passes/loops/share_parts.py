@@ -11,7 +11,8 @@ left here. What is computed, and in which order, stays as it is: the same bits.
 Equal are ops whose names, properties, types and uses of each other are the same, and all constants but integers that
 are only computed with, such as the number of an outcome. The first of them becomes the function; constants, and what
 all read of the bound table, are copied into it, all other values are passed. The largest are shared first, then what is
-equal in what is left. Nothing is taken out of a loop that LLVM may widen.
+equal in what is left. Nothing is taken out of a loop that LLVM may widen: of what stands in a loop, nests of loops, and
+what is so large that a call beside it is nothing.
 
 Sites of errors are no part of it where another unit tells which error comes first (`relocated`): checks that differ in
 them only leave without one.
@@ -22,6 +23,7 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
+from math import inf
 from operator import itemgetter
 
 from xdsl.context import Context
@@ -41,6 +43,8 @@ from ulam.passes.remarks import remark_on
 _LOOPS = scf.ForOp | scf.WhileOp
 _LEAST_IN_LOOP = 150
 """Ops of what is called in each iteration of a loop."""
+_LEAST_NEST = 25
+"""The same of a nest of loops."""
 _CONSTANTS = frozenset(COPIED) - {rt.BoundOp}
 _LEAST_WITH_LOOP = 4
 """Ops of what has a loop and is shared: one that LLVM widens costs as much time as hundreds of other operations."""
@@ -109,18 +113,26 @@ class _Candidates:
         return size, mix, has_loops
 
     def _of_op(self, op: Operation, *, in_loop: bool) -> tuple[int, int, bool]:
-        size, mix, has_loops = 1, hash(op.name), isinstance(op, _LOOPS)
+        size, mix, has_inner, is_loop = 1, hash(op.name), False, isinstance(op, _LOOPS)
         for region in op.regions:
             for block in region.blocks:
-                ops, inner, loops = self._of_block(block, in_loop=in_loop or isinstance(op, _LOOPS))
+                ops, inner, loops = self._of_block(block, in_loop=in_loop or is_loop)
                 size += ops
                 mix = hash((mix, inner))
-                has_loops = has_loops or loops
-        least = min(self._least, _LEAST_WITH_LOOP) if has_loops else self._least
-        is_large = size >= least and (not in_loop or (has_loops and size >= _LEAST_IN_LOOP))
-        if is_large and isinstance(op, scf.IfOp | _LOOPS):
-            self._found[size, mix].append(_Instance(op, self._function))
+                has_inner = has_inner or loops
+        has_loops = has_inner or is_loop
+        if isinstance(op, scf.IfOp | _LOOPS):
+            is_nest = has_inner and is_loop
+            if size >= (self._least_in_loop(has_loops, is_nest) if in_loop else self._least_outside(has_loops)):
+                self._found[size, mix].append(_Instance(op, self._function))
         return size, mix, has_loops
+
+    def _least_outside(self, has_loops: bool) -> int:
+        return min(self._least, _LEAST_WITH_LOOP) if has_loops else self._least
+
+    def _least_in_loop(self, has_loops: bool, is_nest: bool) -> float:
+        """What is called in each iteration: beside a nest a call is nothing."""
+        return _LEAST_NEST if is_nest else _LEAST_IN_LOOP if has_loops else inf
 
     def groups(self, relocated: bool) -> list[list[_Instance]]:
         """Those that are equal, the largest first."""
