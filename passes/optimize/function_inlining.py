@@ -17,7 +17,7 @@ What stays a call, with a remark:
 
 * recursive functions, direct or mutual, and functions that are declared but not defined;
 * a function of more than `limit` ops that is called from several places, and what goes beyond `budget`, the number of
-  ops that the program may grow by: lowering writes such bodies in place, too;
+  ops that the program may grow by, or makes it longer than `longest`: lowering writes such bodies in place, too;
 * calls in data and parameters, whose blocks hold no statements, and those that sizes of output variables come from:
   they are evaluated apart from their block.
 
@@ -43,6 +43,7 @@ from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.call_context import body_drops_constants, dependence
 from ulam.passes.analysis.call_graph import recursive_functions
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import cloned, copies, discard, replace_uses
 from ulam.passes.value_form import promote_variables, structure_exits
@@ -51,6 +52,7 @@ from ulam.passes.variable_form import FreshNames, assign, declare, erase_unused,
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
 _WITHOUT_STATEMENTS = ("data", "parameters")
 _BUDGET = 1_000
+_LONGEST = 2_000
 _REREAD_DISTANCE = 256  # ops between a variable's read and the call that are looked at for assignments
 
 Bits = list[int]
@@ -61,19 +63,23 @@ Bits = list[int]
 class FunctionInlining(ModulePass):
     """Puts the bodies of the user's functions in the place of calls.
 
-    `limit`: ops of a body that is inlined at several places; `budget`: ops that the module may grow by. It does not
-    grow with the program: what is gained in a long one is little beside what all that follows takes for its copies.
+    `limit`: ops of a body that is inlined at several places; `budget`: ops that the program may grow by; `longest`: ops
+    from which on it does not grow. What is gained in a long one is little beside what all that follows takes for its
+    copies.
     """
 
     name = "function-inlining"
 
     limit: int = 200
     budget: int = _BUDGET
+    longest: int = _LONGEST
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        length = sum(1 for body in own_bodies(op) for _ in ops_within(body))
+        budget = min(self.budget, max(self.longest - length, 0))
         for program in op.body.block.ops:
             if isinstance(program, stan.ProgramOp):
-                _Program(program, self.limit, self.budget).run()
+                _Program(program, self.limit, budget).run()
 
 
 # ---------------------------------------------------------------- functions that are inlined

@@ -17,6 +17,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ulam.dialects import stan
+from ulam.passes.analysis.call_graph import mark_unused
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.optimize.function_inlining import FunctionInlining
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler, compiling
@@ -35,6 +37,7 @@ def module_of(text: str) -> ModuleOp:
 def calls_left(text: str, **options: int) -> list[str]:
     """The user's functions that blocks still call, after the pass."""
     module = module_of(text)
+    mark_unused(module)
     with compiling():
         FunctionInlining(**options).apply(Context(), module)
         module.verify()
@@ -337,9 +340,26 @@ def test_growth_is_limited() -> None:
     assert calls_left(EXPONENTIAL) and calls_left(EXPONENTIAL, limit=10**9)
 
 
+def test_long_programs_do_not_grow() -> None:
+    """Beyond `longest` nothing is inlined, below only as far; functions that no block needs do not count."""
+    unused = "real unused(real x) { return " + " + ".join(["x"] * 500) + "; }"
+    short, long = (
+        "functions { real twice(real x) { return 2 * x; } " + unused + " } parameters { real a; } "
+        "model { target += twice(a); " + "target += a;" * times + " }"
+        for times in (10, 1_000)
+    )
+    for program in (short, long):
+        module = module_of(program)
+        mark_unused(module)
+        length = sum(1 for body in own_bodies(module) for _ in body.walk())
+        assert bool(calls_left(program)) is (program is long)
+        assert not calls_left(program, longest=length + 1000)
+        assert calls_left(program, longest=length)
+
+
 def test_limited_growth_keeps_the_meaning() -> None:
     small = EXPONENTIAL.replace("f8(a) + f7(a)", "f4(a) + f3(a)")
-    for pipeline in (PASS, PASS + "{limit=20}", PASS + "{budget=100}"):
+    for pipeline in (PASS, PASS + "{limit=20}", PASS + "{budget=100}", PASS + "{longest=200}"):
         differences = compare(small, {}, pipeline, numerics=EXACT)
         assert not differences, "\n".join(differences)
 
