@@ -29,9 +29,9 @@ from ulam.passes.to_loops.lowering import is_density
 from ulam.passes.to_loops.values import Container, Value
 from ulam.passes.variable_form import literal_of
 
-BUDGET = 800
+BUDGET = 400
 """Ops that the copies of a function may have in all, before they are lowered, those of what it calls included."""
-LARGE = BUDGET // 2
+LARGE = 400
 """Ops of a function from which literals that tell calls apart are arguments as others: they do not make versions."""
 ENDLESS = 100_000
 """Ops of all copies of a function from which it is one of its own at all levels, whatever it would gain in place: as
