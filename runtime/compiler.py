@@ -571,6 +571,27 @@ def _settle() -> None:
         gc.unfreeze()
 
 
+MANY_OBJECTS = 50_000
+"""Objects that a stage leaves from which on they are made old ones: a collection of young ones, which looks at all of
+them, takes hundredths of a second, and most are in use, as the program is."""
+MOST_SETTLED = 500_000
+"""Objects that are made old ones before their garbage is collected: some 100 MB."""
+_settled = 0
+
+
+def _settle_many() -> None:
+    """Makes what a large program's stage has left old objects, and when there are very many, collects their garbage."""
+    global _settled
+    if (young := gc.get_count()[0]) < MANY_OBJECTS:
+        return
+    _settled += young
+    if _settled > MOST_SETTLED:
+        gc.collect()
+        _settled = 0
+    else:
+        _settle()
+
+
 _settings_lock = threading.Lock()
 _settings: list[tuple[bool, int]] = []  # one for each thread that compiles: what to go back to
 
@@ -593,5 +614,6 @@ def compiling() -> Iterator[None]:
             collect, limit = _settings.pop()
             if not _settings:
                 if collect:
+                    _settle_many()
                     gc.enable()
                 sys.setrecursionlimit(limit)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.runtime import compiler
 
 STATM = Path("/proc/self/statm")
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -304,6 +305,55 @@ def test_compiling_and_linking_leave_little_behind() -> None:
     compiled, linked = map(int, run.stdout.split())
     assert compiled < 6000  # 70,000 while pass managers were kept; 1,500 are left of each pass builder
     assert linked < 3000  # 9,000 with one linker for the process
+
+
+class Circle:
+    """Only the cyclic collector gives it back."""
+
+    __slots__ = ("__weakref__", "itself")
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def usual_collector() -> Iterator[None]:
+    """Python's own settings, in the place of those of the tests."""
+    thresholds = gc.get_threshold()
+    gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
+    gc.collect()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("usual_collector")
+def test_what_a_large_stage_leaves_is_not_searched_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "MANY_OBJECTS", 1_000)
+    left: list[list[Circle]] = []
+    for count in (5_000, 100):
+        with compiler.compiling():
+            left.append([Circle() for _ in range(count)])
+    old = set(map(id, gc.get_objects(generation=2)))
+    assert [sum(id(part) in old for part in parts) for parts in left] == [5_000, 0]
+
+
+@pytest.mark.usefixtures("usual_collector")
+def test_garbage_of_large_stages_is_collected_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "MANY_OBJECTS", 1_000)
+    monkeypatch.setattr(compiler, "MOST_SETTLED", 14_000)
+    monkeypatch.setattr(compiler, "_settled", 0)
+
+    def stage() -> weakref.ref[Circle]:
+        with compiler.compiling():
+            circles = [Circle() for _ in range(5_000)]
+        return weakref.ref(circles[0])
+
+    stages = [stage() for _ in range(2)]
+    assert all(left() is not None for left in stages)
+    stages.append(stage())
+    assert all(left() is None for left in stages[:2])
 
 
 @needs_statm
