@@ -8,8 +8,8 @@ So `mu[n] += X[n, k] * b[k]` is what a variable of the loop around would be: a s
 reversed without its values, and rows whose memory nobody else reads need none (`private-rows`).
 
 Only where the loop touches that memory at this one element, in every iteration, and reads it first. The element must
-be there although the loop may have no iteration: it was accessed before, or its index is the variable of a loop over
-all elements.
+be there although the loop may have no iteration: it was accessed before, is one of a known number, or its index is the
+variable of a loop over all elements.
 """
 
 from __future__ import annotations
@@ -92,6 +92,9 @@ def _is_there(element: Element, loop: scf.ForOp) -> bool:
             before = before.prev_op
         around = around.parent_op()
     buffer, index = element
+    if isinstance(alloc := buffer.owner, rt.AllocOp) and (place := constant_integer(index)) is not None:
+        size = constant_integer(alloc.count)
+        return size is not None and 0 <= place < size
     variable, offset = index, 0
     if isinstance(op := index.owner, arith.SubiOp) and (number := constant_integer(op.rhs)) is not None:
         variable, offset = op.lhs, number

@@ -64,6 +64,40 @@ func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.ent
 
 // -----
 
+// The element is one of a known number: it is there although nothing has accessed it. One beyond them may not be.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[OF:%.*]] = rt.alloc
+// CHECK-NEXT: [[FIRST:%.*]] = rt.load [[OF]]
+// CHECK-NEXT: [[SUM:%.*]] = scf.for {{.*}} iter_args({{.*}} = [[FIRST]])
+// CHECK:      rt.store [[SUM]], [[OF]]
+// CHECK-NOT: iter_args
+func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %columns = rt.bound 0 : i64
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %i2 = arith.constant 2 : i64
+  %of = rt.alloc %i2 : !rt.buf<f64>
+  scf.for %k = %i0 to %columns step %i1 : i64 {
+    %m = rt.load %of[%i1] : f64
+    %x = rt.load %theta[%k] : f64
+    %s = arith.addf %m, %x : f64
+    rt.store %s, %of[%i1] : f64
+  }
+  %some = rt.alloc %columns : !rt.buf<f64>
+  scf.for %k = %i0 to %columns step %i1 : i64 {
+    %m = rt.load %some[%i2] : f64
+    %x = rt.load %theta[%k] : f64
+    %s = arith.addf %m, %x : f64
+    rt.store %s, %some[%i2] : f64
+  }
+  %t = rt.load %of[%i1] : f64
+  %u = rt.load %some[%i0] : f64
+  %v = arith.addf %t, %u : f64
+  func.return %v : f64
+}
+
+// -----
+
 // An element that may not be there if the loop does not run; memory that is read elsewhere in the loop; an element
 // that is stored before it is read.
 // CHECK-LABEL: @evaluate
