@@ -15,6 +15,8 @@ from ulam.library.functions import function
 
 _FREE = (stan.ConstantOp, stan.ReadOp, stan.PromoteOp, stan.FieldOp)
 _SCALARS = (stan.INT, stan.REAL, stan.COMPLEX)
+_STORED = frozenset(("append_array", "append_col", "append_row"))
+"""What fills memory, whoever reads it."""
 
 FUNCTION = 10
 """A function of scalars such as `exp`, also of every element of a container."""
@@ -48,6 +50,8 @@ def _call_cost(op: stan.CallOp) -> int:
         return KERNEL
     if not op.operands:
         return 0
+    if op.callee.data in _STORED:
+        return FUNCTION
     if function(op.callee.data).cost is not FunctionCost.CALL:
         return 1
     if len(op.operands) == 1 or all(operand.type in _SCALARS for operand in op.operands):

@@ -289,3 +289,16 @@ generated quantities {
 }
 // CHECK:       real a = exp(normal_rng(0, 1));
 // CHECK-NEXT:  real b = exp(normal_rng(0, 1));
+
+// -----
+// What is put together in memory costs something, though its parts do not.
+data { int N; matrix[N, 3] X; row_vector[3] z; vector[N] y; }
+parameters { real a; vector[3] b; }
+model {
+  target += append_col(1, z) * append_row(a, b);
+  for (n in 1:N) y[n] ~ normal(append_col(1, X[n]) * append_row(a, b), 1);
+}
+// CHECK:       lcm_sym1_ = append_row(a, b);
+// CHECK-NEXT:  target += append_col(1, z) * lcm_sym1_;
+// CHECK-NEXT:  for (n in 1:N) {
+// CHECK-NEXT:    y[n] ~ normal(append_col(1, X[n]) * lcm_sym1_, 1);
