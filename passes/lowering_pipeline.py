@@ -61,6 +61,7 @@ _BEFORE_DATA = (
 def _before_fusion(layouts: bool) -> tuple[str, ...]:
     """While statements have loops of their own."""
     then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
+    tables = f"tabulate-data{{strips=true}},{ALL_DATA}"
     return (
         'if-changed{passes="equal-sizes" then="cse"}',
         "sink-fills{function=evaluate}",
@@ -72,7 +73,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         *(('if-changed{passes="form-layouts{early=true}" then="fold,cse,dce"}',) if layouts else ()),
         'if-changed{passes="interchange-loops" then="fold,cse,licm,dce"}',
         'if-changed{passes="normal-terms{function=evaluate}" then="dce"}',
-        "powers-to-exponentials{function=evaluate}",
+        f'if-changed{{passes="powers-to-exponentials{{function=evaluate}}" then="{tables}"}}',
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
         'if-changed{passes="sums-to-target" then="cse,dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),

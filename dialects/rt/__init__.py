@@ -16,6 +16,7 @@ from ulam.dialects.rt.bound_data import (
     CoalescedAttr,
     ConstantsOp,
     LayoutOp,
+    NeverNegativeAttr,
     ReducedAttr,
     SetBoundOp,
     StringOp,
@@ -45,6 +46,6 @@ RT = Dialect(
     ],
     [
         BufferType, MarkType, EntryAttr, PartAttr, SitesAttr, SlotsAttr, LoopAttr, AheadAttr, HarmlessAttr, ReducedAttr,
-        CoalescedAttr,
+        CoalescedAttr, NeverNegativeAttr,
     ],
 )  # fmt: skip

@@ -142,6 +142,17 @@ class LayoutOp(PlainOperation):
 
 
 @plain_attribute
+class NeverNegativeAttr(Fact):
+    """No number in the slot is below 0: so it is declared. Numbers may be NaN.
+
+    %times = rt.bound 3 {rt.never_negative = #rt.never_negative} : !rt.buf<f64>
+    """
+
+    name = "rt.never_negative"
+    ON = (BoundOp,)
+
+
+@plain_attribute
 class ReducedAttr(Fact):
     """The first arm computes from reduced rows what the loops of the second do, and runs only where these have an
     iteration.

@@ -1,10 +1,12 @@
-"""Powers of a base that a loop does not change become exponentials: its logarithm is taken once.
+"""Powers of a base that a loop does not change, or that is data, become exponentials: its logarithm is taken once.
 
     for t: ... pow(a, n[t]) ...    →    l = log_of_base(a)      for t: ... power_by_log(a, n[t], l) ...
+    for n: ... pow(t[n], a) ...    →    for n: ... power_by_log(t[n], a, log_of_base(t[n])) ...
 
 `power_by_log` is exp(n l), which loops widen, while `pow` is a call; its derivative goes through l, so that what a
 loop divides by a is divided once. At a = 0, at infinities and NaN it is `pow`, derivative included
-(library/derivatives.txt). Elsewhere the two differ by |n l| units in the last place at most.
+(library/derivatives.txt). Elsewhere the two differ by |n l| units in the last place at most. Logarithms of data get
+tables (`tabulate-data`).
 
 Only where the base cannot be negative (`value_ranges`), and where the exponent changes and is no constant: for those
 `pow` has shorter ways.
@@ -19,7 +21,8 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import enclosing, is_inside
+from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.value_ranges import ValueRanges
 from ulam.passes.remarks import remark
@@ -30,7 +33,9 @@ _LOOPS = (scf.ForOp, scf.WhileOp)
 
 @record(frozen=True)
 class PowersToExponentials(FunctionPass):
-    """Makes exponentials of powers whose base a loop does not change, of all functions or of the one that is named."""
+    """Makes exponentials of powers whose base a loop does not change, or is data, of all functions or of the one that
+    is named.
+    """
 
     name = "powers-to-exponentials"
 
@@ -47,19 +52,20 @@ class _Powers:
 
     def __init__(self, ranges: ValueRanges) -> None:
         self.ranges = ranges
+        self._slices = DataSlices()
         self._logs: dict[tuple[SSAValue, Operation], SSAValue] = {}
 
     def rewrite(self, powers: list[rt.MathOp]) -> bool:
         changed = False
         for op in powers:
             base, exponent = op.operands
-            loop = _outermost_without(base, op)
-            if loop is None or known_constant(exponent) is not None:
+            before = _outermost_without(base, op) or self._if_of_data(op)
+            if before is None or known_constant(exponent) is not None:
                 continue
             if not self.ranges.is_never_negative(base):
                 remark(PowersToExponentials.name, op.location, "power", "the base may be negative", done=False)
                 continue
-            new = rt.MathOp("power_by_log", (base, exponent, self._log(base, loop)), location=op.location)
+            new = rt.MathOp("power_by_log", (base, exponent, self._log(base, before)), location=op.location)
             assert op.parent is not None
             op.parent.insert_op_before(new, op)
             replace_uses(op.res, new.res)
@@ -68,14 +74,20 @@ class _Powers:
             changed = True
         return changed
 
-    def _log(self, base: SSAValue, loop: Operation) -> SSAValue:
-        """The logarithm of a base, in front of a loop."""
-        found = self._logs.get((base, loop))
+    def _if_of_data(self, op: rt.MathOp) -> rt.MathOp | None:
+        """A power in a loop whose base is data, and whose exponent is not."""
+        base, exponent = op.operands
+        in_loop = enclosing(op, scf.ForOp) is not None
+        return op if in_loop and self._slices.is_data(base) and not self._slices.is_data(exponent) else None
+
+    def _log(self, base: SSAValue, before: Operation) -> SSAValue:
+        """The logarithm of a base, in front of a loop, or of the power."""
+        found = self._logs.get((base, before))
         if found is None:
-            new = rt.MathOp("log_of_base", (base,), location=loop.location)
-            assert loop.parent is not None
-            loop.parent.insert_op_before(new, loop)
-            found = self._logs[base, loop] = new.res
+            new = rt.MathOp("log_of_base", (base,), location=before.location)
+            assert before.parent is not None
+            before.parent.insert_op_before(new, before)
+            found = self._logs[base, before] = new.res
         return found
 
 

@@ -3,7 +3,8 @@
     exp(u) → [0, inf]      1 / (1 + exp(-|u|)) → [0, 1]      fma(p, square(x), s) → [0, inf], for p and s not below 0
 
 A value is in its interval or NaN. Ends are whole numbers, rounded outward, so that no rounding of the computation can
-leave the interval. Elements of memory that this function allocates have the hull of what is written to it.
+leave the interval. Elements of memory that this function allocates have the hull of what is written to it, data what
+they are declared to be.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import terminator
-from ulam.passes.loops.effects import UNKNOWN, Root, root, written_roots
+from ulam.passes.loops.effects import UNKNOWN, Root, root, viewed, written_roots
 
 Interval = tuple[float, float]
 
@@ -78,7 +79,7 @@ class ValueRanges:
             ends = [terminator(region.block).operands[position] for region in op.regions]
             return _hull(self._where(ends[0], op.cond, True), self._where(ends[1], op.cond, False))
         if isinstance(op, rt.LoadOp):
-            return self._elements(root(op.buffer))
+            return self._elements(op.buffer)
         if isinstance(op, arith.UIToFPOp):
             return (0.0, _INF)
         return ANY
@@ -122,8 +123,11 @@ class ValueRanges:
 
     # ------------------------------------------------------------ memory
 
-    def _elements(self, source: Root) -> Interval:
-        """The hull of what is written to the memory of a root; what nobody wrote nobody reads."""
+    def _elements(self, buffer: SSAValue) -> Interval:
+        """The hull of what is written to memory; what nobody wrote nobody reads. Of data: as they are declared."""
+        if isinstance(bound := viewed(buffer).owner, rt.BoundOp):
+            return (0.0, _INF) if rt.NeverNegativeAttr.marks(bound) else ANY
+        source = root(buffer)
         found = self._memory.get(source)
         if found is None:
             self._memory[source] = ANY  # while it is being found out
@@ -141,7 +145,7 @@ class ValueRanges:
             if isinstance(op, rt.StoreOp | rt.FillOp):
                 part = self.of(op.value)
             elif isinstance(op, rt.CopyOp) and op.source.type == op.destination.type:
-                part = self._elements(root(op.source))
+                part = self._elements(op.source)
             else:
                 return ANY
             found = _hull(found, part)

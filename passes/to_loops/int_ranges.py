@@ -1,9 +1,10 @@
-"""What is known of a program's int data once they are bound: their declared bounds, and that sizes are sizes.
+"""What is known of a program's data once they are bound: of ints their declared bounds, and that sizes are sizes.
 
     data { int<lower=0> N; int K; }  transformed parameters { matrix[N + 1, K - 1] x; }
 
 Then N is from 0 to `MOST_SIZE` less 1, and K - 1 is not negative. Every size of a global variable is checked when
-data are bound, before anything else of the program runs, so indices like `n + 1` in a loop up to N cannot wrap.
+data are bound, before anything else of the program runs, so indices like `n + 1` in a loop up to N cannot wrap. Of
+containers of reals: whether they are declared with a bound from 0 on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from xdsl.ir import SSAValue
 from ulam.dialects import stan
 from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.passes.builder import MOST_SIZE, Range
+from ulam.passes.variable_form import literal_of
 
 if TYPE_CHECKING:
     from ulam.passes.to_loops.programs import Global, ProgramParts
@@ -33,6 +35,13 @@ def int_ranges(program: ProgramParts) -> dict[str, Range]:
         for size in variable.sizes:
             _limit(ranges, size)
     return ranges
+
+
+def is_never_negative(variable: Global) -> bool:
+    """Whether data are declared not to be below 0."""
+    lower = variable.op.lower
+    least = None if variable.block != "data" or lower is None else literal_of(lower)
+    return least is not None and least >= 0
 
 
 def _declared(variable: Global) -> Range:

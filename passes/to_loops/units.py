@@ -40,7 +40,7 @@ from ulam.passes.to_loops import (  # noqa: F401  (register handlers)
 )
 from ulam.passes.to_loops.calls import call as _call_handler  # noqa: F401  (registers handlers)
 from ulam.passes.to_loops.check_sites import CheckSite
-from ulam.passes.to_loops.int_ranges import int_ranges
+from ulam.passes.to_loops.int_ranges import int_ranges, is_never_negative
 from ulam.passes.to_loops.lowering import Holder, Lowering, Storage
 from ulam.passes.to_loops.outlined import Outlined
 from ulam.passes.to_loops.parameters import (
@@ -135,6 +135,9 @@ class FunctionWriter:
             return Holder(name, scalar)
         dims = self._bound_dims(variable, n_dims)
         buffer = self.builder.bound(variable.slot, buffer_type(type_))
+        if buffer.type == BUFFER_REAL and self.program.is_bound and is_never_negative(variable):
+            assert isinstance(buffer.owner, rt.BoundOp)
+            rt.NeverNegativeAttr().put(buffer.owner)
         return Holder(name, in_buffer(self.builder, type_, dims, buffer, data_only=True))
 
     def _bound_dims(self, variable: Global, n_dims: int) -> list[SSAValue]:

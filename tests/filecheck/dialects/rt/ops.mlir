@@ -28,6 +28,8 @@ func.func @memory(%theta: !rt.buf<f64>, %n: i64, %x: f64) {
 func.func @bound(%n: i64) {
   // CHECK: rt.bound 3 : i32
   %s = rt.bound 3 : i32
+  // CHECK: rt.bound 5 {rt.never_negative = #rt.never_negative} : !rt.buf<f64>
+  %u = rt.bound 5 {rt.never_negative = #rt.never_negative} : !rt.buf<f64>
   // CHECK: rt.alloc_bound %{{.*}} : !rt.buf<f64>
   %t = rt.alloc_bound %n : !rt.buf<f64>
   // CHECK: rt.set_bound 4, %{{.*}} : !rt.buf<f64>
