@@ -9,7 +9,8 @@ index.
 
 With `guarded`, invariant checks leave counted loops, too: they then hold if the loop has no iteration. Loads of arena
 memory follow them, at index 0 if there is no iteration: behind every arena block is some slack. Errors may so come
-earlier than the program has them (see `checks`).
+earlier than the program has them (see `checks`). With `branches`, too, loads leave branches in such loops, which then
+may do nothing but compute: those of elements so near to the begin that there is memory, whatever the size.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
-from ulam.dialects.walk import blocks_of, following_op, operand_tuple, ops_within
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple, ops_of, ops_within
 from ulam.library.records import record
+from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     EFFECT_BITS,
@@ -47,16 +49,17 @@ _SLACK = 8
 class Licm(FunctionPass):
     """Moves loop-invariant ops out of loops, of all functions or of the one that is named.
 
-    `guarded`: those that may fail, too, under the condition that the loop runs.
+    `guarded`: those that may fail, too, under the condition that the loop runs; with `branches` also loads in branches.
     """
 
     name = "licm"
     settles = True
 
     guarded: bool = False
+    branches: bool = False
 
     def changes_function(self, function: func.FuncOp) -> bool:
-        motion = _Motion(self.guarded)
+        motion = _Motion(self.guarded, self.branches)
         for block in function.body.blocks:
             motion.visit(block)
         return motion.changed
@@ -65,8 +68,9 @@ class Licm(FunctionPass):
 class _Motion:
     """The walk through a function."""
 
-    def __init__(self, guarded: bool) -> None:
+    def __init__(self, guarded: bool, branches: bool) -> None:
         self._guarded = guarded
+        self._branches = branches
         self.changed = False
 
     def visit(self, block: Block) -> tuple[set[Root], bool]:
@@ -143,7 +147,30 @@ class _Motion:
                 self._move(op, loop)
             else:
                 variant.update(map(id, op.results))
+            if self._branches and isinstance(op, scf.IfOp):
+                self._hoist_from_branch(op, loop, written)
             op = following
+
+    def _hoist_from_branch(self, branch: scf.IfOp, loop: scf.ForOp, written: set[Root]) -> None:
+        """Moves loads of arena memory near the begin of a block out of a branch of a loop, into the front of it."""
+        for op in [op for nested in blocks_of(branch) for op in ops_of(nested)]:
+            if isinstance(op, scf.IfOp):
+                self._hoist_from_branch(op, loop, written)
+            elif (
+                isinstance(op, rt.LoadOp)
+                and _is_in_slack(op.index)
+                and not is_inside(op.buffer, loop)
+                and _is_arena(op.buffer)
+                and not _is_written(op.buffer, written)
+            ):
+                self._move(op, loop)
+                rt.AheadAttr().put(op)
+
+
+def _is_in_slack(index: SSAValue) -> bool:
+    """Whether an index is so near to the begin that memory is there, of however few elements."""
+    number = constant_integer(index)
+    return number is not None and 0 <= number < _SLACK
 
 
 def _may_move(op: Operation, written: set[Root], binds: bool, surely_runs: bool) -> bool:
@@ -186,10 +213,7 @@ class _Guard:
 
     def or_first(self, load: rt.LoadOp) -> SSAValue:
         """The load's index, or 0 if there is no iteration."""
-        index = constant_integer(load.index)
-        if index is not None and 0 <= index < _SLACK:
-            return load.index
-        return self._if_runs(load, load.index, 0)
+        return load.index if _is_in_slack(load.index) else self._if_runs(load, load.index, 0)
 
     def _if_runs(self, before: Operation, value: SSAValue, otherwise: int) -> SSAValue:
         other = constant(otherwise, value.type)

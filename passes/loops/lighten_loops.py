@@ -40,7 +40,7 @@ class LightenLoops(NestedPass):
         return ",".join(
             (
                 *(["share-arms"] if branches else []),
-                "licm{guarded=true function=evaluate}",
+                f"licm{{guarded=true{' branches=true' * branches} function=evaluate}}",
                 f'if-changed{{passes="separate-data-checks,{_OF_DATA * branches}{tables}" '
                 f'then="cse,dce,{hoist}"}}',
                 "defer-checks{branches=true brief=true}" if branches else "defer-checks",

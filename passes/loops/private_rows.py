@@ -91,7 +91,8 @@ class _FusionOfRows(Fusion):
         if not any(passed.values()):  # as `loop-fusion` has it, but for what a loop with branches or loops adds up
             straight = first if second.accesses.has_regions else second
             if first.accesses.has_regions == second.accesses.has_regions:
-                return False
+                # Branches one behind the other on what fills memory in steps: the loop that reads it comes next.
+                return _only_branches(first.op) and _only_branches(second.op) and self._fill_in_turn(first, second)
             # Rows with loops inside run side by side, too, if they do nothing but add to the target.
             if _is_costly(straight.op) and not (straight is second and second.only_adds_to_target()):
                 return False
@@ -99,6 +100,14 @@ class _FusionOfRows(Fusion):
         if second.only_adds_to_target():
             return bool(passed) and len(passed) == len(written)
         return bool(passed) or any(_is_read_in_order(memory, first, second) for memory in written)
+
+    @staticmethod
+    def _fill_in_turn(first: CountedLoop, second: CountedLoop) -> bool:
+        """Whether the second of two loops changes the elements that the first one has set."""
+        written = {access.root for access in first.accesses.accesses if access.kind is not Kind.READ}
+        again = {access.root for access in second.accesses.accesses if access.kind is not Kind.READ}
+        in_order = all(_is_read_in_order(memory, first, second) for memory in written)
+        return bool(written) and written == again and in_order
 
     def keeps_order(self, first: CountedLoop, second: CountedLoop) -> bool:
         met = {
@@ -133,6 +142,12 @@ class _FusionOfRows(Fusion):
     def fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
         self._rows.clear()
         return super().fuse(first, second, late)
+
+
+def _only_branches(loop: scf.ForOp) -> bool:
+    """Whether a loop has branches, and no loops inside."""
+    inside = {type(op) for op in ops_within(loop.body.block) if op.regions}
+    return inside == {scf.IfOp}
 
 
 def _is_costly(loop: scf.ForOp) -> bool:

@@ -133,6 +133,8 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ real mu = <mean>; if (<test>) { mu += <mean>; } target += normal_lpdf(<real> | mu, <scale>); }", "{ real mu = <test> ? <mean> : <mean>; target += <test> ? cauchy_lpdf(y[n] | mu, s) : normal_lccdf(y[n] | mu, s); }",
         "{ real m1 = <mean>; real m2 = m1 + m1 * x[n]; real m3 = m2 - m2 * z[n]; real m4 = m3 + m1 * w[n]; target += normal_lpdf(<real> | m4, <scale>); }",
         "{ real m1 = <mean>; real m2 = m1 * x[n]; real m3 = m2 + b * z[n]; real m4 = m3 + m2 * x[n]; target += normal_lpdf(<real> | m4, <scale>); }",
+        "{ vector[2] of = [log(p), <mean>]'; for (k in 1:K) { of[1] += bernoulli_lpmf(bit[n] | inv_logit(v[k] + X[n, k])); } target += log_sum_exp(of); }", "{ vector[3] of = three; for (k in 1:h[n]) of[1 + code[n]] += X[n, k] * v[k]; <real> ~ normal(sum(of), <scale>); }",
+        "target += bit[n] * (log(phi) + (phi - 1) * log(0.1 + time[n]) + <mean>) - exp(0.1 * (<mean>)) * pow(time[n], phi);", "target += -exp(0.1 * (<mean>)) * time[n]^(0.5 + a * a) - 0.01 * y[n]^2;", "<real> ~ normal(append_col(1, X[n]) * append_row(<mean>, beta), <scale>);",
         "y[n] ~ normal(<mean>, <scale>);", "count[n] ~ poisson_log(0.3 * (<mean>));", "{ int k = 1 + count[n]; k ~ poisson(exp(0.2 * (<mean>))) T[1, ]; }", "bit[n] ~ bernoulli_logit(<mean>);", "<term> <term>",
     ),
     # vectors of a row
@@ -170,7 +172,8 @@ _FORMS: dict[str, Sequence[str]] = {
     ),
     "statement": (
         "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "for (n in 1:N) { <term> }", "y ~ normal(<vectors>, s);", "y ~ normal(<vectors>, s + w);",
-        "y ~ student_t(4, <vectors>, s);", "bit ~ bernoulli_logit(<vectors>);", "count ~ poisson_log(0.3 * (<vectors>));", "y ~ normal_id_glm(X, a, beta, s);", "bit ~ bernoulli_logit_glm(X, u[g], beta);",
+        "y ~ student_t(4, <vectors>, s);", "{ vector[N] mu = <vectors>; for (n in 1:N) { if (<test>) mu[n] += <mean>; } for (n in 1:N) { if (<test>) mu[n] += <mean>; else if (<test>) mu[n] -= b; } <filled> }", "{ vector[N] mu; for (n in 1:N) { if (<test>) mu[n] = <mean>; else mu[n] = a; } for (n in 1:N) if (<test>) mu[n] *= 2; <filled> <filled> }",
+        "y ~ normal(append_col(rep_vector(1, N), X) * append_row(a, beta), s);", "bit ~ bernoulli_logit(append_col(X, x) * append_row(beta, b));", "target += sum(to_vector(bit) .* (<vectors>)) - dot_product(exp(0.1 * (<vectors>)), time .^ phi);", "bit ~ bernoulli_logit(<vectors>);", "count ~ poisson_log(0.3 * (<vectors>));", "y ~ normal_id_glm(X, a, beta, s);", "bit ~ bernoulli_logit_glm(X, u[g], beta);",
         "count ~ poisson_log_glm(0.3 * X, a, beta);", "target += poisson_log_glm_lpmf(count | 0.3 * X, 0.3 * u[g], beta);", "target += binomial_logit_lpmf(count | count, a + X * beta);", "{ vector[N] mu = <vectors>; for (n in 1:N) { if (<test>) { mu[n] += <mean>; } } y ~ normal(mu, s); }",
         "{ vector[N] mu; for (n in 1:N) { mu[n] = <mean>; } for (n in 1:N) { target += <test> ? normal_lpdf(y[n] | mu[n], s) : logistic_lpdf(y[n] | mu[n], s); } }",
         "{ vector[N] m1 = <vectors>; vector[N] m2 = m1 + m1 .* x; vector[N] m3; for (n in 1:N) { m3[n] = m2[n] - m2[n] * z[n]; } y ~ normal(m3 + m2, s); }",

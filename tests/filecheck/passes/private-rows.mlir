@@ -289,3 +289,48 @@ builtin.module {
 // CHECK:             [[E:%.*]] = rt.math exp
 // CHECK-NOT:       scf.for
 // CHECK:             rt.store {{%.*}}, %next[%k]
+
+// -----
+
+// Means that branches of two loops change: all that fill them are one loop with the one that reads them.
+builtin.module {
+  func.func @evaluate(%a: f64, %b: f64, %n: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %kind = rt.bound 0 : !rt.buf<i1>
+    %side = rt.bound 1 : !rt.buf<i1>
+    %mu = rt.alloc variable %n : !rt.buf<f64>
+    scf.for %i = %0 to %n step %1 : i64 {
+      rt.store %a, %mu[%i] : f64
+    }
+    scf.for %i = %0 to %n step %1 : i64 {
+      %is = rt.load %kind[%i] : i1
+      scf.if %is {
+        %m = rt.load %mu[%i] : f64
+        %s = arith.addf %m, %b : f64
+        rt.store %s, %mu[%i] : f64
+      }
+    }
+    scf.for %i = %0 to %n step %1 : i64 {
+      %is = rt.load %side[%i] : i1
+      scf.if %is {
+        %m = rt.load %mu[%i] : f64
+        %s = arith.mulf %m, %b : f64
+        rt.store %s, %mu[%i] : f64
+      }
+    }
+    scf.for %i = %0 to %n step %1 : i64 {
+      %m = rt.load %mu[%i] : f64
+      ad.target_add %m
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK-COUNT-1: scf.for
+// CHECK:         [[P:%.*]] = rt.alloc variable
+// CHECK:         rt.load %kind
+// CHECK:         rt.load %side
+// CHECK:         ad.target_add
+// CHECK-NOT:     scf.for
