@@ -11,6 +11,7 @@ Where its rows are not equal after all, it does what the one loop did.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, i32, i64
@@ -19,6 +20,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant, constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
+from ulam.library.costs import WIDENED
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -202,15 +204,29 @@ def _is_worth(ops: list[Operation], statements: list[Operation]) -> bool:
         if op not in statements and any(map(is_costly_function, ops_within(op))):
             if any(_ancestor(use.operation, own) is None for result in op.results for use in result.uses):
                 return False
-    from_index: set[Operation] = set()  # what is read at an index of the data, and what is computed of that
-    is_read_twice = False
+    twice = len(_read_twice(ops, own))
+    return any(not twice or _takes_longer(_name(op), twice) for op in costly)
+
+
+def _read_twice(ops: list[Operation], own: set[Operation]) -> set[Operation]:
+    """What is read at an index of the data for other statements, too, or for what these compute of it."""
+    read_for: dict[Operation, set[Operation]] = {}  # what is computed of such reads
+    found: set[Operation] = set()
     for op in ops:
-        is_indexed = isinstance(op, rt.LoadOp) and isinstance(op.index.owner, Operation)
-        if is_indexed or any(operand.owner in from_index for operand in op.operands):
-            from_index.add(op)
+        reads = {load for operand in op.operands for load in read_for.get(cast("Operation", operand.owner), ())}
+        if isinstance(op, rt.LoadOp) and isinstance(op.index.owner, Operation):
+            reads.add(op)
+        if reads:
+            read_for[op] = reads
             uses = (use for result in op.results for use in result.uses)
-            is_read_twice = is_read_twice or any(_ancestor(use.operation, own) is None for use in uses)
-    return any(not is_read_twice or _name(op) not in _QUICK for op in costly)
+            if any(_ancestor(use.operation, own) is None for use in uses):
+                found |= reads
+    return found
+
+
+def _takes_longer(name: str, reads: int) -> bool:
+    """Whether a function takes longer than to read elements once more, and to add to them."""
+    return name not in (_QUICK if reads == 1 else WIDENED)
 
 
 def _name(op: Operation) -> str:
