@@ -62,6 +62,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),
     "powers-to-exponentials": _any("pow"),
     "logs-of-choices": (*_any("loop:rt.math"), *_any("loop:scf.if loop:arith.select")),
+    "prefix-sums": (*_any("loop:scf.for"), *_any("loop:rt.load")),
     "private-rows": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:rt.load")),
     "terms-at-stores": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:ad.target_add")),
     "elements-at-reads": (*_any("rt.alloc"), *_any("loop:rt.store"), *_any("loop:ad.target_add")),

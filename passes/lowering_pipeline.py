@@ -63,6 +63,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     then = "cse,dce,idle-iterations{function=evaluate},licm,dce"  # while loops over few states are loops
     tables = f"tabulate-data{{strips=true}},{ALL_DATA}"
     return (
+        'if-changed{passes="prefix-sums" then="cse,dce,share-arms,cse,dce"}',
         'if-changed{passes="equal-sizes" then="cse"}',
         "sink-fills{function=evaluate}",
         "additions-in-place{function=evaluate}",

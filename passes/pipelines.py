@@ -76,6 +76,7 @@ PASSES: dict[str, str] = {
     "logs-of-choices": "ulam.passes.loops.logs_of_choices:LogsOfChoices",
     "licm": "ulam.passes.loops.licm:Licm",
     "invariant-loops": "ulam.passes.loops.invariant_loops:InvariantLoops",
+    "prefix-sums": "ulam.passes.loops.prefix_sums:PrefixSums",
     "private-rows": "ulam.passes.loops.private_rows:PrivateRows",
     "terms-at-stores": "ulam.passes.loops.terms_at_stores:TermsAtStores",
     "loop-fusion": "ulam.passes.loops.loop_fusion:LoopFusion",

@@ -49,6 +49,15 @@ FORMS = {
         "y ~ normal(append_col(rep_vector(1, N), X) * append_row(a, beta), s);",
         "reduced rows",
     ),
+    # sums to an end that data say
+    "ordered_effects": (
+        "for (n in 1 : N) { real e = 0; for (k in 1 : c[n]) e += beta[k]; y[n] ~ normal(a + b * e, s); }",
+        "reduced rows",
+    ),
+    "slices_of_effects": (
+        "for (n in 1 : N) { if (c[n] == 0) y[n] ~ normal(a, s); else y[n] ~ normal(a + b * sum(beta[1 : c[n]]), s); }",
+        "reduced rows",
+    ),
     # powers of data
     "hazard_by_hand": (
         "for (n in 1 : N) { real eta = a + b * d[n]; target += d[n] * (log(s) + (s - 1) * log(1 + t[n]) + eta)"

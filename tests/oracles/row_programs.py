@@ -100,7 +100,7 @@ _FORMS: dict[str, Sequence[str]] = {
     "mean": (
         "a + b * x[n]", "a + u[g[n]]", "u[g[n]] + v[h[n]]", "a + b * x[n] + c * z[n] + u[g[n]]", "uv[g[n], h[n]] + b * x[n]", "a + X[n] * beta",
         "a + dot_product(rows[n], beta)", "a + b * x[n] + v[h[n]] * z[n]", "b * square(x[n]) - c", "a + (bit[n] == 1 ? b : c) * x[n]", "a * x[n] * z[n] + u[g[n]]",
-        "level[n]", "c + 0.3 * e[n] * x[n]", "means[g[n], h[n]]", "dot_product(means[g[n]], rows[n])", "uv[g[n]] * beta", "sum(X[n, 1:h[n]]) * a", "three[1 + code[n]] * x[n]",
+        "level[n]", "c + 0.3 * e[n] * x[n]", "means[g[n], h[n]]", "dot_product(means[g[n]], rows[n])", "uv[g[n]] * beta", "sum(X[n, 1:h[n]]) * a", "a + b * sum(v[1:h[n]])", "u[g[n]] + sum(beta[2:h[n]]) * x[n]", "a * prod(0.5 + 0.1 * three[1:(1 + code[n])])", "three[1 + code[n]] * x[n]",
         "a + b * (x[n] - z[n])", "c", "tanh(a + b * x[n])", "a + b * x[n] + X[n, 1] * c",
     ),
     "real": ("y[n]", "y[n]", "x[n]", "time[n]"),
@@ -134,6 +134,7 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ real m1 = <mean>; real m2 = m1 + m1 * x[n]; real m3 = m2 - m2 * z[n]; real m4 = m3 + m1 * w[n]; target += normal_lpdf(<real> | m4, <scale>); }",
         "{ real m1 = <mean>; real m2 = m1 * x[n]; real m3 = m2 + b * z[n]; real m4 = m3 + m2 * x[n]; target += normal_lpdf(<real> | m4, <scale>); }",
         "{ vector[2] of = [log(p), <mean>]'; for (k in 1:K) { of[1] += bernoulli_lpmf(bit[n] | inv_logit(v[k] + X[n, k])); } target += log_sum_exp(of); }", "{ vector[3] of = three; for (k in 1:h[n]) of[1 + code[n]] += X[n, k] * v[k]; <real> ~ normal(sum(of), <scale>); }",
+        "{ real m = b; for (k in 1:h[n]) m += v[k] * scales[k]; if (<test>) m -= sum(u[1:g[n]]); <real> ~ normal(m, <scale>); }", "{ real m = 0; for (j in 2:g[n]) m += exp(0.1 * u[j]); target += -square(log1p(m) - <real>); }",
         "target += bit[n] * (log(phi) + (phi - 1) * log(0.1 + time[n]) + <mean>) - exp(0.1 * (<mean>)) * pow(time[n], phi);", "target += -exp(0.1 * (<mean>)) * time[n]^(0.5 + a * a) - 0.01 * y[n]^2;", "<real> ~ normal(append_col(1, X[n]) * append_row(<mean>, beta), <scale>);",
         "y[n] ~ normal(<mean>, <scale>);", "count[n] ~ poisson_log(0.3 * (<mean>));", "{ int k = 1 + count[n]; k ~ poisson(exp(0.2 * (<mean>))) T[1, ]; }", "bit[n] ~ bernoulli_logit(<mean>);", "<term> <term>",
     ),
