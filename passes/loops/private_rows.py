@@ -5,7 +5,7 @@
                                                               target += log_sum_exp(p)
 
 A container that one loop fills and another over the same range reads, row by row: the loops become one, and rows need
-no more than one after the other. What follows then sees what it would see of a variable of the loop: small rows become
+no more than one after the other. A copy that loops then change is such a loop, too. What follows then sees what it would see of a variable of the loop: small rows become
 scalars, the loop adds to the target alone, and its reverse needs no memory of the whole.
 
 Which elements an iteration touches is found by `row_memory`. Not applied where another place touches the memory, where
@@ -17,19 +17,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i64
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.scalar_ops import constant, constant_integer
+from ulam.dialects.scalar_ops import constant, constant_integer, is_same_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.accesses import Access, Kind, meet_in_order
 from ulam.passes.loops.bound_forms import BoundForms, bound_ints
 from ulam.passes.loops.effects import Root, viewed
 from ulam.passes.loops.index_forms import IndexForms, known, limit_of, plus
+from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.loop_fusion import CountedLoop, Fusion
+from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.row_memory import MemoryUses, places_of
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
@@ -46,13 +48,17 @@ class PrivateRows(TellingPass):
     changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
-        return run_on(evaluate_of(module, self.name), bound_ints(module))
+        evaluate = evaluate_of(module, self.name)
+        copies = [op for op in ops_within(evaluate) if type(op) is rt.CopyOp and _is_then_changed(op)]
+        for copy in copies:
+            _write_as_loop(copy)
+        return run_on(evaluate, bound_ints(module)) or bool(copies)
 
 
 def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
     """Changes the loops of a function; whether there was anything to do. `bound`: what `bind` puts into slots."""
     changed = False
-    while shared := [op for op in ops_within(function) if _may_be_private(MemoryUses.of(op))]:
+    while shared := [op for op in _allocations(function) if _may_be_private(MemoryUses.of(op))]:
         fusion = _FusionOfRows(bound)
         for block in function.body.blocks:
             fusion.visit(block)
@@ -62,6 +68,32 @@ def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
             break
         # Loops inside of a loop may become one now that their memory is the iteration's own.
     return changed
+
+
+def _allocations(function: func.FuncOp) -> list[Operation]:
+    return [op for op in ops_within(function) if type(op) is rt.AllocOp]
+
+
+def _is_then_changed(copy: rt.CopyOp) -> bool:
+    """Whether all elements are copied to memory that loops behind then change, and nothing else accesses."""
+    alloc, block = copy.destination.owner, copy.parent
+    if not isinstance(alloc, rt.AllocOp) or alloc.res.type != rt.BufferType(f64) or alloc.parent is not block:
+        return False
+    if not is_same_integer(copy.count, alloc.count):
+        return False
+    others = [op for use in alloc.res.uses if (op := use.operation) is not copy and not isinstance(op, rt.FillOp)]
+    loops = [ancestor_in(op, block) for op in others]
+    if not all(isinstance(loop, scf.ForOp) and copy.is_before_in_block(loop) for loop in loops):
+        return False
+    return any(isinstance(op, rt.StoreOp) for op in others) and not any(isinstance(op, rt.CopyOp) for op in others)
+
+
+def _write_as_loop(copy: rt.CopyOp) -> None:
+    """Puts a loop over elements in the place of a copy: it may become one with those behind."""
+    write = OpWriter(copy)
+    variable, inside = new_loop(write, write.whole(0), copy.count)
+    inside.before(rt.StoreOp(inside.put(rt.LoadOp(copy.source, variable)), copy.destination, variable))
+    discard(copy)
 
 
 def _may_be_private(uses: MemoryUses | None) -> bool:

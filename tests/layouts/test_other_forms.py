@@ -40,6 +40,12 @@ FORMS = {
         " for (n in 1 : N) { if (d[n]) mu[n] += beta[1]; } z ~ poisson_log(mu);",
         "unique rows",
     ),
+    # a vector of each row, which is a copy that loops change
+    "copy_in_each_row": (
+        "for (n in 1 : N) { vector[K] eta = beta; for (k in 1 : K) { if (caught[n, k]) eta[k] += a; }"
+        " eta += b * d[n]; caught[n] ~ bernoulli_logit(eta); }",
+        "unique rows",
+    ),
     # columns that the product puts together
     "row_put_together": (
         "for (n in 1 : N) y[n] ~ normal(append_col(1, X[n]) * append_row(a, beta), s);",

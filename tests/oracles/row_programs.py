@@ -147,6 +147,7 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ vector[K] r = mdivide_left_tri_low(LS, rows[n] - (<vector>)); target += -0.5 * dot_self(r) - sum(log(diagonal(LS))); }",
         "target += -0.5 * quad_form(<covariance>, rows[n] - (<vector>));", "if (<test>) { <row_term> } else { <term> }", "{ vector[K] mu = <vector>; if (<test>) mu[h[n]] += <mean>; rows[n] ~ normal(mu, s); }",
         "h[n] ~ categorical_logit(<vector>);", "h[n] ~ categorical_logit_glm(X[n], v, uv' * rep_matrix(1.0 / J, J, K));", "{ vector[K] lps = <vector>; for (k in 1:K) { if (k > h[n]) break; lps[k] += <lp>; } target += log_sum_exp(lps); }",
+        "{ vector[K] eta = beta; for (k in 1:K) { if (X[n, k] > 0) eta[k] += b; eta[k] += c * x[n]; } target += -dot_self(eta - rows[n]); }", "{ vector[K] eta = v; for (k in 1:K) { if (<test>) eta[k] -= <mean>; } for (k in 1:K) { target += bernoulli_logit_lpmf(bit[n] | eta[k]); } }",
         "{ int k = 1; while (k < h[n]) { target += normal_lpdf(X[n, k] | v[k], s); k += 1; } }", "for (k in h[n]:K) { for (i in k + 1:K) { target += normal_lpdf(X[n, k] | beta[i] * X[n, i], s); } }",
         "if (<test>) continue; <term>", "if (n > 5 && <test>) break; <term>",
     ),

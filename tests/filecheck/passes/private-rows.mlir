@@ -334,3 +334,63 @@ builtin.module {
 // CHECK:         rt.load %side
 // CHECK:         ad.target_add
 // CHECK-NOT:     scf.for
+
+// -----
+
+// A copy that loops change is a loop as these are, and one with them.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %b: f64, %n: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %kind = rt.bound 0 : !rt.buf<i1>
+    %mu = rt.alloc variable %n : !rt.buf<f64>
+    rt.copy %x to %mu, %n : !rt.buf<f64>
+    scf.for %i = %0 to %n step %1 : i64 {
+      %is = rt.load %kind[%i] : i1
+      scf.if %is {
+        %m = rt.load %mu[%i] : f64
+        %s = arith.addf %m, %b : f64
+        rt.store %s, %mu[%i] : f64
+      }
+    }
+    scf.for %i = %0 to %n step %1 : i64 {
+      %m = rt.load %mu[%i] : f64
+      ad.target_add %m
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL:   @evaluate
+// CHECK-NOT:     rt.copy
+// CHECK:         scf.for [[I:%.*]] =
+// CHECK:           rt.load %x[[[I]]]
+// CHECK:           scf.if
+// CHECK:           ad.target_add
+// CHECK-NOT:     scf.for
+
+// -----
+
+// A copy that is only read, and a part of the memory.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %b: f64, %n: i64, %m: i64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %mu = rt.alloc variable %n : !rt.buf<f64>
+    %nu = rt.alloc variable %n : !rt.buf<f64>
+    rt.copy %x to %mu, %n : !rt.buf<f64>
+    rt.copy %x to %nu, %m : !rt.buf<f64>
+    scf.for %i = %0 to %n step %1 : i64 {
+      %s = rt.load %nu[%i] : f64
+      %t = arith.addf %s, %b : f64
+      rt.store %t, %nu[%i] : f64
+      %u = rt.load %mu[%i] : f64
+      ad.target_add %u
+      ad.target_add %t
+    }
+    func.return %zero : f64
+  }
+}
+// CHECK-LABEL:   @evaluate
+// CHECK-COUNT-2: rt.copy
