@@ -10,7 +10,8 @@
 
 A container that a program declares ahead of its loops is then what one in the loop is: small rows become scalars, rows
 become lanes, and the reverse keeps no copy for each iteration. Only memory that one loop touches, and that is filled as
-a whole at first: by a loop over all its elements, a fill, a copy, or at each index of a few. A copy is left out if
+a whole at first: by a loop over all its elements, a fill, a copy, at each index of a few, or part by part (`p[0]`, a
+loop from 1 to K - 2, `p[K - 1]`). A copy is left out if
 neither it nor what it was taken from is written afterwards, or if the next loop overwrites it, reading an element of it
 before.
 """
@@ -24,10 +25,11 @@ from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import ancestor_in, block_of, is_inside
 from ulam.passes.loops.effects import kernel_buffers, may_overlap, root, written_roots_within
+from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import applied_to, discard, replace_uses
@@ -115,18 +117,31 @@ def _move_inside(alloc: Operation) -> Operation | None:
     loop = loops.pop() if len(loops) == 1 else None
     if not isinstance(loop, scf.ForOp) or not all(fill.is_before_in_block(loop) for fill in fills):
         return None
-    if not _is_filled_first(alloc, inside, loop.body.block):
+    if not _is_filled_first(alloc, inside, loop.body.block) and not _is_filled_by_parts(alloc, inside, loop):
         return None
     first = loop.body.block.first_op
     assert first is not None
     own = applied_to(alloc, (alloc.count,))
     loop.body.block.insert_op_before(own, first)
+    for view in _views_outside(memory, loop):
+        view.detach()
+        loop.body.block.insert_op_before(view, first)
     for fill in fills:
         discard(fill)
     replace_uses(memory, own.res)
     discard(alloc)
     remark_on(OverwrittenMemory.name, loop, "memory that an iteration overwrites is its own", done=True)
     return own
+
+
+def _views_outside(memory: SSAValue, loop: scf.ForOp) -> list[Operation]:
+    """The views of memory that stand in front of a loop, those of views behind them."""
+    found: list[Operation] = []
+    for use in memory.uses:
+        view = use.operation
+        if isinstance(view, rt.ViewOp) and not is_inside(view.res, loop):
+            found += [view, *_views_outside(view.res, loop)]
+    return found
 
 
 def _is_filled_first(alloc: rt.AllocOp, ops: Sequence[Operation], body: Block) -> bool:
@@ -148,6 +163,45 @@ def _is_filled_first(alloc: rt.AllocOp, ops: Sequence[Operation], body: Block) -
     reads = [places[op] for op in ops if not isinstance(op, rt.StoreOp)]
     firsts = [stored.get(k) for k in range(count)]
     return all(op is not None and all(op.is_before_in_block(read) for read in reads) for op in firsts)
+
+
+def _is_filled_by_parts(alloc: rt.AllocOp, ops: Sequence[Operation], loop: scf.ForOp) -> bool:
+    """Whether an iteration writes elements one behind the other, up to the last one, before it reads one."""
+    body, forms = loop.body.block, IndexForms(loop)
+    places = {op: place for op in ops if (place := ancestor_in(op, body)) is not None}
+    stores = [op for op in ops if isinstance(op, rt.StoreOp)]
+    writers = set(map(places.get, stores))
+    end: Form = {}  # elements below are written: of a loop without an iteration it may be less than that
+    for place in body.ops:
+        if place not in writers:
+            continue
+        here = [op for op in stores if places[op] is place]
+        part = _part_of(here[0], place, forms) if len(here) == 1 else None
+        if part is None or part[0] != end:
+            return False
+        end = plus(end, part[1])
+        if end == forms.of(alloc.count):
+            return all(place.is_before_in_block(places[op]) for op in ops if op not in stores)
+    return False
+
+
+def _part_of(store: rt.StoreOp, place: Operation, forms: IndexForms) -> tuple[Form, Form] | None:
+    """Where the elements begin that an op writes, and how many there are at least."""
+    begin, count = forms.of(store.index), {(): 1}
+    if begin is not None and isinstance(place, scf.ForOp) and store.parent is place.body.block:
+        variable = (forms.number(place.body.block.args[0]),)
+        lower, upper = forms.of(place.lb), forms.of(not_clamped(place.ub))
+        if begin.get(variable) != 1 or constant_integer(place.step) != 1 or lower is None or upper is None:
+            return None
+        begin, count = plus(plus(begin, {variable: 1}, -1), lower), plus(upper, lower, -1)
+    elif store is not place:
+        return None
+    buffer = store.buffer
+    while begin is not None and isinstance(view := buffer.owner, rt.ViewOp):
+        offset = forms.of(view.offset)
+        begin = None if offset is None else plus(begin, offset)
+        buffer = view.buffer
+    return None if begin is None else (begin, count)
 
 
 def _in_order(ops: Sequence[rt.StoreOp], body: Block) -> list[rt.StoreOp]:

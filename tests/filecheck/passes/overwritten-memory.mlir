@@ -153,3 +153,82 @@ builtin.module {
     func.return
   }
 }
+
+// -----
+
+// Part by part: the first element, a loop over the next ones, and the last one.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.for %n
+// CHECK-NEXT:   [[OWN:%.*]] = rt.alloc variable %count
+// CHECK:        rt.view [[OWN]]
+// CHECK:        rt.store %x, [[OWN]]
+func.func @evaluate(%theta: !rt.buf<f64>, %rows: i64, %count: i64) attributes {rt.entry = #rt.entry} {
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %i2 = arith.constant 2 : i64
+  %zero = arith.constant 0.0 : f64
+  %last = arith.subi %count, %i1 : i64
+  %between = arith.subi %count, %i2 : i64
+  %p = rt.alloc variable %count : !rt.buf<f64>
+  rt.fill %p, %zero, %count initial : f64
+  %rest = rt.view %p[%i1] : !rt.buf<f64>
+  scf.for %n = %i0 to %rows step %i1 : i64 {
+    %x = rt.load %theta[%n] : f64
+    rt.store %x, %p[%i0] : f64
+    scf.for %k = %i0 to %between step %i1 : i64 {
+      rt.store %x, %rest[%k] : f64
+    }
+    rt.store %x, %p[%last] : f64
+    %y = rt.load %p[%i1] : f64
+    ad.target_add %y
+  }
+  func.return
+}
+
+// -----
+
+// A part is left out, a part is read before all are written, and one that a branch may leave as it was.
+// CHECK-LABEL: @evaluate
+// CHECK-COUNT-3: rt.fill
+func.func @evaluate(%theta: !rt.buf<f64>, %rows: i64, %count: i64, %c: i1) attributes {rt.entry = #rt.entry} {
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %i2 = arith.constant 2 : i64
+  %zero = arith.constant 0.0 : f64
+  %last = arith.subi %count, %i1 : i64
+  %between = arith.subi %count, %i2 : i64
+  %p = rt.alloc variable %count : !rt.buf<f64>
+  rt.fill %p, %zero, %count initial : f64
+  %q = rt.alloc variable %count : !rt.buf<f64>
+  rt.fill %q, %zero, %count initial : f64
+  %r = rt.alloc variable %count : !rt.buf<f64>
+  rt.fill %r, %zero, %count initial : f64
+  %rest = rt.view %q[%i1] : !rt.buf<f64>
+  %others = rt.view %r[%i1] : !rt.buf<f64>
+  scf.for %n = %i0 to %rows step %i1 : i64 {
+    %x = rt.load %theta[%n] : f64
+    rt.store %x, %p[%i0] : f64
+    rt.store %x, %p[%last] : f64
+    %y = rt.load %p[%i1] : f64
+    ad.target_add %y
+    rt.store %x, %q[%i0] : f64
+    scf.for %k = %i0 to %between step %i1 : i64 {
+      %following = arith.addi %k, %i1 : i64
+      %z = rt.load %rest[%following] : f64
+      rt.store %z, %rest[%k] : f64
+    }
+    rt.store %x, %q[%last] : f64
+    %u = rt.load %q[%i1] : f64
+    ad.target_add %u
+    rt.store %x, %r[%i0] : f64
+    scf.for %k = %i0 to %between step %i1 : i64 {
+      scf.if %c {
+        rt.store %x, %others[%k] : f64
+      }
+    }
+    rt.store %x, %r[%last] : f64
+    %w = rt.load %r[%i1] : f64
+    ad.target_add %w
+  }
+  func.return
+}
