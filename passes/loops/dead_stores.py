@@ -10,14 +10,15 @@ hand on from one to the other, and nothing else.
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ulam.dialects import rt
+from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.passes.loops.effects import may_overlap, root
+from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.rewriting import discard, replace_uses
 from ulam.passes.running import TellingPass
@@ -93,6 +94,20 @@ def forward_elements(body: Block) -> None:
                 if is_same:
                     discard(store)
                 break
+
+
+def add_elements_once(body: Block) -> None:
+    """Lets an iteration add once to an element that it adds to several times, with nothing that reads it between."""
+    for added in [op for op in body.ops if isinstance(op, ad.AccumulateOp)]:
+        memory, following = root(added.buffer), added.next_op
+        while following is not None and isinstance(memory, SSAValue):
+            if isinstance(following, ad.AccumulateOp) and following.operands[:2] == added.operands[:2]:
+                total = OpWriter(following).real(arith.AddfOp, added.value, following.value, reassociate=True)
+                following.operands = [*following.operands[:2], total]
+                discard(added)
+            if _touches(following, memory):
+                break
+            following = following.next_op
 
 
 def _touches(op: Operation, memory: SSAValue) -> bool:

@@ -13,7 +13,7 @@ A sum that the second loop takes over from the first is carried once, if it may 
 Before reverse mode, a loop that only adds to the target gets its reverse into the same body, so it must stay such a
 loop: it is fused with its like, or with loops whose results it alone reads. Additions to the target, and to a sum that
 goes on from one loop to the next, change their order and are left alone without `reassociate` (levels 0 to 2). With it,
-an element that both loops set is set once.
+an element that both loops set, or add to, is set or added to once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
-from ulam.passes.loops.dead_stores import forward_elements
+from ulam.passes.loops.dead_stores import add_elements_once, forward_elements
 from ulam.passes.loops.effects import (
     ANYTHING_BITS,
     DIVISIONS,
@@ -341,6 +341,7 @@ class Fusion:
         fused = _merge(first, second, chained)
         if self.before_reverse_mode and self.reassociate:
             forward_elements(fused.body.block)
+            add_elements_once(fused.body.block)
         outer.insert_op_before(fused, second)
         count = len(first.results)
         n = count

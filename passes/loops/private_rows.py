@@ -5,8 +5,9 @@
                                                               target += log_sum_exp(p)
 
 A container that one loop fills and another over the same range reads, row by row: the loops become one, and rows need
-no more than one after the other. A copy that loops then change is such a loop, too. What follows then sees what it would see of a variable of the loop: small rows become
-scalars, the loop adds to the target alone, and its reverse needs no memory of the whole.
+no more than one after the other. A copy that loops then change is such a loop, too. What follows then sees what it
+would see of a variable of the loop: small rows become scalars, the loop adds to the target alone, and its reverse needs
+no memory of the whole.
 
 Which elements an iteration touches is found by `row_memory`. Not applied where another place touches the memory, where
 iterations may touch the same element, or where loops cannot become one (`loop_fusion`).
@@ -77,7 +78,9 @@ def _allocations(function: func.FuncOp) -> list[Operation]:
 def _is_then_changed(copy: rt.CopyOp) -> bool:
     """Whether all elements are copied to memory that loops behind then change, and nothing else accesses."""
     alloc, block = copy.destination.owner, copy.parent
-    if not isinstance(alloc, rt.AllocOp) or alloc.res.type != rt.BufferType(f64) or alloc.parent is not block:
+    if not isinstance(alloc, rt.AllocOp) or alloc.res.type != rt.BufferType(f64):
+        return False
+    if block is None or alloc.parent is not block:
         return False
     if not is_same_integer(copy.count, alloc.count):
         return False

@@ -13,7 +13,7 @@ import ulam
 HEAD = """
 data {
   int<lower=0> N, K, J;
-  array[N] int c, d;
+  array[N] int c, d, g;
   array[N] int<lower=0> z;
   vector[N] x, y;
   vector<lower=0>[N] t;
@@ -46,6 +46,13 @@ FORMS = {
         " eta += b * d[n]; caught[n] ~ bernoulli_logit(eta); }",
         "unique rows",
     ),
+    # a vector that is declared ahead of the loop
+    "vector_ahead_of_the_loop": (
+        "vector[K] of; for (n in 1 : N) { real eta = a + b * d[n]; of[1] = inv_logit(eta);"
+        " for (k in 2 : (K - 1)) of[k] = inv_logit(eta - k) - inv_logit(eta - k - 1);"
+        " of[K] = inv_logit(b); target += log(of[1 + c[n]]); }",
+        "unique rows",
+    ),
     # columns that the product puts together
     "row_put_together": (
         "for (n in 1 : N) y[n] ~ normal(append_col(1, X[n]) * append_row(a, beta), s);",
@@ -62,6 +69,12 @@ FORMS = {
     ),
     "slices_of_effects": (
         "for (n in 1 : N) { if (c[n] == 0) y[n] ~ normal(a, s); else y[n] ~ normal(a + b * sum(beta[1 : c[n]]), s); }",
+        "reduced rows",
+    ),
+    # coefficients of groups in rows of a matrix of two columns
+    "rows_of_coefficients": (
+        "matrix[3, 2] u = append_col(beta[1 : 3], [a, b, a]');"
+        " y ~ normal(a + rows_dot_product(u[g], append_col(x, t)), s);",
         "reduced rows",
     ),
     # powers of data
@@ -84,7 +97,7 @@ def data_of(n: int, columns: int = 3) -> dict[str, Any]:
     rng = np.random.default_rng(2)
     return {
         "N": n, "K": columns, "J": 3, "c": rng.integers(0, 3, n), "d": rng.integers(0, 2, n), "z": rng.poisson(1, n),
-        "x": rng.normal(size=n), "y": rng.normal(size=n), "t": rng.integers(0, 5, n) * 0.5,
+        "g": rng.integers(1, 4, n), "x": rng.normal(size=n), "y": rng.normal(size=n), "t": rng.integers(0, 5, n) * 0.5,
         "X": rng.normal(size=(n, columns)), "caught": rng.integers(0, 2, (n, columns)),
     }  # fmt: skip
 
