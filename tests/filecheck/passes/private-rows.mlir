@@ -394,3 +394,50 @@ builtin.module {
 }
 // CHECK-LABEL:   @evaluate
 // CHECK-COUNT-2: rt.copy
+
+// -----
+
+// Of means that are filled the first two are left out: the loop runs over the others, as the one that reads them.
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%b: f64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %n = rt.bound 1 : i64
+    %most = rt.bound 2 : i64
+    %x = rt.bound 0 : !rt.buf<f64>
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %two = arith.constant 2 : i64
+    %zero = arith.constant 0.0 : f64
+    %mu = rt.alloc variable %n : !rt.buf<f64>
+    scf.for %i = %0 to %n step %1 : i64 {
+      %a = rt.load %x[%i] : f64
+      %s = arith.mulf %a, %b : f64
+      rt.store %s, %mu[%i] : f64
+    }
+    %others = rt.view %mu[%two] : !rt.buf<f64>
+    scf.for %k = %0 to %most step %1 : i64 {
+      %m = rt.load %others[%k] : f64
+      %t = arith.addf %m, %b : f64
+      rt.store %t, %others[%k] : f64
+    }
+    scf.for %k = %0 to %most step %1 : i64 {
+      %m = rt.load %others[%k] : f64
+      ad.target_add %m
+    }
+    func.return %zero : f64
+  }
+  func.func @bind() attributes {rt.entry = #rt.entry} {
+    %0 = arith.constant 0 : i64
+    %two = arith.constant 2 : i64
+    %n = rt.bound 1 : i64
+    %less = arith.subi %n, %two : i64
+    %most = arith.maxsi %less, %0 : i64
+    rt.set_bound 2, %most : i64
+    func.return
+  }
+}
+// CHECK-LABEL: @evaluate
+// CHECK:         %most = rt.bound 2
+// CHECK:         scf.for [[K:%.*]] = %{{.*}} to %most
+// CHECK:           [[I:%.*]] = arith.addi [[K]]
+// CHECK:           rt.load %x[[[I]]]
+// CHECK:         ad.target_add
