@@ -45,13 +45,16 @@ def own_cost(op: Operation) -> int:
     return 4 if symbol in ("/", "./", "%", "%/%") else 1
 
 
+def memory_cost(op: stan.CallOp) -> int:
+    """What it costs besides that a call fills memory, whoever reads it."""
+    return FUNCTION if op.callee.data in _STORED else 0
+
+
 def _call_cost(op: stan.CallOp) -> int:
     if "user" in op.properties:
         return KERNEL
     if not op.operands:
         return 0
-    if op.callee.data in _STORED:
-        return FUNCTION
     if function(op.callee.data).cost is not FunctionCost.CALL:
         return 1
     if len(op.operands) == 1 or all(operand.type in _SCALARS for operand in op.operands):

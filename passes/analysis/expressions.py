@@ -24,7 +24,7 @@ from ulam.dialects.stan import CallEffects, Effect
 from ulam.dialects.walk import ops_within
 from ulam.library.functions import kind_of
 from ulam.library.records import record
-from ulam.passes.analysis.expression_cost import own_cost
+from ulam.passes.analysis.expression_cost import memory_cost, own_cost
 from ulam.passes.analysis.flow_graph import FlowGraph, FlowNode, Variables, members
 from ulam.passes.variable_form import EXITS, LAZY, LOOPS, Variable, errors_are_retold, is_global, is_tree
 
@@ -282,7 +282,10 @@ class Expressions:
         if expression is None:
             parts = [self.expressions[number] for number in operands]
             throws = bool(effects & _THROWS) or "user" in op.properties or any(part.throws for part in parts)
-            cost = min(own_cost(op) + sum(part.cost for part in parts), _HIGHEST_COST)
+            own = own_cost(op)
+            if isinstance(op, stan.CallOp) and self._terms is None:
+                own += memory_cost(op)  # not where bits count: what is shared gets its slope as a whole
+            cost = min(own + sum(part.cost for part in parts), _HIGHEST_COST)
             term = self._terms is not None and self._terms.is_term(op, parts)
             expression = self._add(
                 key, NumberedExpression(len(self.expressions), op, tuple(operands), lazy, cost, throws, term)
