@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 import resource
 import statistics
@@ -88,14 +89,29 @@ def switches_of(program: PublicProgram) -> KnownSwitches | bool:
     metadata = Compiler(program.code, Path(program.name).name, options).metadata()
     if metadata["switches"] is None:
         return False
+    found: dict[str, Any] | None = None
     for data in candidates(program):
         try:
             model = ulam.StanModel(program.code, data, include_paths=program.folders, opt_level=0)
         except ulam.UlamError:
             continue
-        values = model.bound_values()
-        return KnownSwitches.of(metadata["switches"], lambda name: values.get(name))  # noqa: B023
-    return True
+        if (is_possible := has_finite_density(model)) or found is None:
+            found = model.bound_values()
+        if is_possible:
+            break
+    return True if found is None else KnownSwitches.of(metadata["switches"], found.get)
+
+
+def has_finite_density(model: ulam.StanModel) -> bool:
+    """Whether a log density is finite at one of a few points: random data may leave parameters no room."""
+    rng = np.random.default_rng(20)
+    for size in (0.0, 0.1, 0.5, 1.0, 2.0, 2.0):
+        try:
+            if math.isfinite(model.log_density(rng.normal(0, size, model.param_unc_num()))):
+                return True
+        except ulam.UlamError:
+            continue
+    return False
 
 
 def candidates(program: PublicProgram) -> Iterator[dict[str, Any]]:

@@ -51,7 +51,29 @@ def random_data(
             maker.values[declaration.name] = maker.value(declaration.sized_type, declaration.name)
         except (ArithmeticError, LookupError, ValueError) as error:
             raise NoData(f"{declaration.name}: a bound or size has no value: {error}") from error
+    for lower, upper in _limits_of(program):
+        if lower in maker.values and upper in maker.values:
+            maker.values[upper] = _beyond(maker.values[lower], maker.values[upper])
     return maker.values
+
+
+def _limits_of(program: syntax.Program) -> list[tuple[str, str]]:
+    """Variables between which parameters are."""
+    block = program.parameters
+    found: list[tuple[str, str]] = []
+    for declaration in [] if block is None else syntax.nodes_below(block, syntax.Declaration):
+        constraint = declaration.sized_type.constraint
+        if isinstance(constraint.lower, syntax.Variable) and isinstance(constraint.upper, syntax.Variable):
+            found.append((constraint.lower.name, constraint.upper.name))
+    return found
+
+
+def _beyond(lower: Any, upper: Any) -> Any:
+    """Upper limits, as far from lower ones as those given, and more: parameters have room between them."""
+    if np.shape(lower) != np.shape(upper):
+        return upper
+    first = np.asarray(lower, float)
+    return (first + np.abs(np.asarray(upper, float) - first) + 0.5).tolist()
 
 
 def _data_of(program: syntax.Program) -> list[syntax.Declaration]:
