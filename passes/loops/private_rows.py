@@ -49,23 +49,17 @@ class PrivateRows(TellingPass):
     changes_only = EVALUATE
 
     def changes(self, module: ModuleOp) -> bool:
-        evaluate, bound = evaluate_of(module, self.name), bound_ints(module)
-        changed = False
-        for op in [op for op in ops_within(evaluate) if type(op) is rt.CopyOp or type(op) is rt.AllocOp]:
-            if isinstance(op, rt.AllocOp):
-                changed = (_has_view(op) and _narrow_fill(op, bound)) or changed
-            elif isinstance(op, rt.CopyOp) and _is_then_changed(op):
-                _write_as_loop(op)
-                changed = True
-        return run_on(evaluate, bound) or changed
+        evaluate = evaluate_of(module, self.name)
+        copies = [op for op in ops_within(evaluate) if type(op) is rt.CopyOp and _is_then_changed(op)]
+        for copy in copies:
+            _write_as_loop(copy)
+        return run_on(evaluate, bound_ints(module)) or bool(copies)
 
 
 def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
     """Changes the loops of a function; whether there was anything to do. `bound`: what `bind` puts into slots."""
     changed = False
-    while shared := [
-        op for op in ops_within(function) if type(op) is rt.AllocOp and _may_be_private(MemoryUses.of(op))
-    ]:
+    while shared := [op for op in _allocations(function) if _may_be_private(MemoryUses.of(op))]:
         fusion = _FusionOfRows(bound)
         for block in function.body.blocks:
             fusion.visit(block)
@@ -77,16 +71,8 @@ def run_on(function: func.FuncOp, bound: dict[int, SSAValue]) -> bool:
     return changed
 
 
-def _has_view(alloc: rt.AllocOp) -> bool:
-    """Whether there is one view, and stores beside it."""
-    users = [type(use.operation) for use in alloc.res.uses]
-    return users.count(rt.ViewOp) == 1 and rt.StoreOp in users
-
-
-def _narrow_fill(alloc: rt.AllocOp, bound: dict[int, SSAValue]) -> bool:
-    from ulam.passes.loops.narrowed_fills import narrow_fill  # seldom needed
-
-    return narrow_fill(alloc, bound)
+def _allocations(function: func.FuncOp) -> list[Operation]:
+    return [op for op in ops_within(function) if type(op) is rt.AllocOp]
 
 
 def _is_then_changed(copy: rt.CopyOp) -> bool:

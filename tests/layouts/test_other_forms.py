@@ -71,11 +71,6 @@ FORMS = {
         "for (n in 1 : N) { if (c[n] == 0) y[n] ~ normal(a, s); else y[n] ~ normal(a + b * sum(beta[1 : c[n]]), s); }",
         "reduced rows",
     ),
-    # means of which the first ones are left out
-    "lags_added_to_means": (
-        "vector[N] mu = a * x; for (n in 3 : N) mu[n] += b * y[n - 1] - a * y[n - 2]; y[3 : N] ~ normal(mu[3 : N], s);",
-        "reduced rows",
-    ),
     # coefficients of groups in rows of a matrix of two columns
     "rows_of_coefficients": (
         "matrix[3, 2] u = append_col(beta[1 : 3], [a, b, a]');"

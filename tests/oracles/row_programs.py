@@ -190,8 +190,6 @@ _FORMS: dict[str, Sequence[str]] = {
         "{ array[N] vector[K] mu; for (n in 1:N) { mu[n] = <vector>; } rows ~ multi_normal_cholesky(mu, LS); }", "e ~ normal(<vectors>, s); y ~ normal(e, 1 + phi);",
         "{ vector[3] state = log(mix); for (n in 1:N) { vector[3] next; for (k in 1:3) { next[k] = log_sum_exp(state + log(mix)) + normal_lpdf(y[n] | three[k], s); } state = next; } target += log_sum_exp(state); }",
         "{ matrix[N, 2] Z = append_col(x, z); matrix[J, 2] ab = append_col(u, to_vector(means[, 1]) * b); y ~ normal(rows_dot_product(ab[g], Z) + <vectors>, s); }", "{ matrix[J, 2] ab = append_col(u, 0.5 * u); vector[N] mu = rows_dot_product(ab[g], append_col(rep_vector(1, N), x)); <filled> }",
-        "{ vector[N] mu = <vectors>; for (n in 3:N) { mu[n] += p * y[n - 1] - 0.1 * x[n - 2]; } y[3:N] ~ normal(mu[3:N], s); }", "{ vector[N] mu; for (n in 1:N) { mu[n] = <mean>; } for (n in 2:N) { if (<test>) mu[n] += a * x[n - 1]; } bit[2:N] ~ bernoulli_logit(mu[2:N]); }",
-        "{ vector[N] mu = <vectors>; for (n in 3:N) { mu[n] += p * z[n - 1]; } y[3:N] ~ normal(mu[2:(N - 1)], s); x[1:max(N - 2, 0)] ~ normal(mu[3:N], s); }",
         "{ vector[K + 1] theta; for (n in 1:N) { theta[1] = <mean>; for (k in 2:K) theta[k] = beta[k] * x[n]; theta[K + 1] = b; target += log_sum_exp(theta); } }",
         "{ vector[K + 1] theta = rep_vector(a, K + 1); for (n in 1:N) { theta[1] = <mean>; for (k in 2:K) theta[k] = 0.5 * theta[k + 1] + x[n]; theta[K + 1] = 0.5 * theta[1]; target += -0.1 * dot_self(theta); } }",
         "{ vector[K + 1] theta = rep_vector(a, K + 1); for (n in 1:N) { for (k in 1:K) theta[k] = beta[k] * x[n]; if (<test>) theta[K + 1] = <mean>; target += -0.1 * dot_self(theta); } }",
