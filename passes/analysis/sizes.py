@@ -20,9 +20,9 @@ from ulam.dialects.integers import INT_MAX, INT_MIN
 from ulam.dialects.stan.effects import takes_any_size
 from ulam.dialects.walk import ops_within, result_of
 from ulam.library.records import record
-from ulam.passes.analysis.bodies import bodies
 from ulam.passes.analysis.linear_forms import ONE, LinearForm, atom_of
 from ulam.passes.analysis.nesting import enclosing
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.analysis.value_sizes import value_sizes
 from ulam.passes.builder import MOST_SIZE
 from ulam.passes.variable_form import DECLARATIONS, LOOPS, Variable, is_global, literal_of
@@ -30,6 +30,7 @@ from ulam.passes.variable_form import DECLARATIONS, LOOPS, Variable, is_global, 
 _ADD, _SUB, _MUL = (stan.BINARY_OPERATORS[symbol] for symbol in "+-*")
 _NEG = stan.UNARY_OPERATORS["-"]
 _MATRIX_OF_ONE_SIZE = ("cholesky_factor_corr", "cholesky_factor_cov", "corr_matrix", "cov_matrix")
+_INT_VARIABLE = stan.VarType(stan.INT)
 _MAX_TERMS = 16
 
 
@@ -58,8 +59,8 @@ class SizeFacts:
 
     def __post_init__(self) -> None:
         declarations: list[Variable] = []
-        for body in bodies(self.root):
-            for op in ops_within(body) if "library" not in body.properties else ():
+        for body in own_bodies(self.root):
+            for op in ops_within(body):
                 cls = type(op)
                 if cls is stan.AssignOp:
                     assert isinstance(op, stan.AssignOp)
@@ -98,7 +99,7 @@ class SizeFacts:
         if not is_global(declaration):
             return
         in_data = _kind(declaration) == "data"
-        if in_data and result_of(declaration).type == stan.VarType(stan.INT):
+        if in_data and result_of(declaration).type == _INT_VARIABLE:
             key = self.key(result_of(declaration))
             if declaration.lower is not None and isinstance(lower := literal_of(declaration.lower), int):
                 self._at_least(key, lower)
