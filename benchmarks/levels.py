@@ -125,7 +125,8 @@ class Side(CompiledSide):
         from ulam.passes.lowering_pipeline import lower, to_value_form
         from ulam.passes.pipelines import run_pipeline
         from ulam.passes.units import UNITS
-        from ulam.runtime.compiler import CompileOptions, Compiler, compiling
+        from ulam.runtime.compiler import CompileOptions, Compiler
+        from ulam.runtime.interpreter_settings import compiling
 
         module = Compiler(self._text, options=CompileOptions(0)).module
         known = self.model._program.known_data() if self._options.wants_data else None

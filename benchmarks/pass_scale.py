@@ -113,7 +113,7 @@ def pass_seconds(module: ModuleOp, pipeline: str, known: KnownData) -> float:
     """CPU seconds of a pipeline on a copy of the module."""
     from ulam.passes.known_data import specializing_on
     from ulam.passes.pipelines import run_pipeline
-    from ulam.runtime.compiler import compiling
+    from ulam.runtime.interpreter_settings import compiling
 
     with compiling(), specializing_on(known):
         copy = module.clone()
@@ -139,7 +139,7 @@ def lines_executed_by(module: ModuleOp, pipeline: str, known: KnownData) -> int:
 
     from ulam.passes.known_data import specializing_on
     from ulam.passes.pipelines import run_pipeline
-    from ulam.runtime.compiler import compiling
+    from ulam.runtime.interpreter_settings import compiling
 
     with compiling(), specializing_on(known):
         copy = module.clone()

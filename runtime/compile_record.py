@@ -21,7 +21,8 @@ from ulam.library.records import record
 from ulam.passes.running import PassObserver, observed_by
 from ulam.passes.units import UNITS
 from ulam.runtime.assembly_listing import Assembly, read_assembly
-from ulam.runtime.compiler import CompileOptions, Compiler, compiling, llvm_pipeline, load_stages
+from ulam.runtime.compiler import CompileOptions, Compiler, llvm_pipeline, load_stages
+from ulam.runtime.interpreter_settings import compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

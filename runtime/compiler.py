@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -18,6 +15,7 @@ from ulam.passes.known_data import KnownSwitches
 from ulam.passes.pipeline_order import check_order, split
 from ulam.passes.pipelines import PROFILING, level_pipeline
 from ulam.passes.units import UNITS, UnitKind
+from ulam.runtime.interpreter_settings import compiling, settle
 from ulam.runtime.interrupts import checkpoint
 from ulam.runtime.job_thread import JobThread
 from ulam.runtime.named_text import is_module
@@ -540,10 +538,6 @@ LONG_TEXT = 100_000
 LISTEN_SECONDS = 0.05
 """How often a thread that waits for LLVM looks whether it is to end."""
 
-RECURSION_LIMIT = 20_000
-"""Python frames that every stage has room for: the deepest programs that the parser lets pass (200 levels of nesting,
-1000 branches in a row) need about half of it."""
-
 IMPORTED = (
     "ulam.frontend.parse.program", "ulam.frontend.check.program", "ulam.frontend.lower.program",
     "ulam.passes.pipelines", "ulam.passes.lowering_pipeline", "ulam.emit.llvm_module", "ulam.emit.jit",
@@ -560,60 +554,4 @@ def load_stages() -> None:
         use_archive()
         for name in IMPORTED:
             import_module(name)
-        _settle()
-
-
-def _settle() -> None:
-    """Makes all objects that there are old ones, which only full collections look at: not the next one of young ones,
-    after a compile. Objects that somebody has frozen stay that; so do all, then."""
-    if not gc.get_freeze_count():
-        gc.freeze()
-        gc.unfreeze()
-
-
-MANY_OBJECTS = 50_000
-"""Objects that a stage leaves from which on they are made old ones: a collection of young ones, which looks at all of
-them, takes hundredths of a second, and most are in use, as the program is."""
-MOST_SETTLED = 500_000
-"""Objects that are made old ones before their garbage is collected: some 100 MB."""
-_settled = 0
-
-
-def _settle_many() -> None:
-    """Makes what a large program's stage has left old objects, and when there are very many, collects their garbage."""
-    global _settled
-    if (young := gc.get_count()[0]) < MANY_OBJECTS:
-        return
-    _settled += young
-    if _settled > MOST_SETTLED:
-        gc.collect()
-        _settled = 0
-    else:
-        _settle()
-
-
-_settings_lock = threading.Lock()
-_settings: list[tuple[bool, int]] = []  # one for each thread that compiles: what to go back to
-
-
-@contextmanager
-def compiling() -> Iterator[None]:
-    """Python's settings while a compiler stage runs; the last of several threads puts back what was before.
-
-    The cyclic collector would cost a compiler's many small objects up to half of its time. Stages walk the program
-    recursively, deeper than Python's limit.
-    """
-    with _settings_lock:
-        _settings.append((gc.isenabled(), sys.getrecursionlimit()))
-        gc.disable()
-        sys.setrecursionlimit(max(RECURSION_LIMIT, sys.getrecursionlimit()))
-    try:
-        yield
-    finally:
-        with _settings_lock:
-            collect, limit = _settings.pop()
-            if not _settings:
-                if collect:
-                    _settle_many()
-                    gc.enable()
-                sys.setrecursionlimit(limit)
+        settle()

@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None, begin: Callable[[], None] | None = N
     try:
         if begin is not None:
             begin()
-        from ulam.runtime.compiler import compiling
+        from ulam.runtime.interpreter_settings import compiling
         from ulam.runtime.interrupts import as_command
 
         def run() -> int:

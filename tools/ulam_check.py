@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, render
 from ulam.frontend.encoding import read_text
 from ulam.frontend.source import Source
-from ulam.runtime.compiler import compiling
+from ulam.runtime.interpreter_settings import compiling
 from ulam.runtime.json_text import json_line, json_page
 from ulam.runtime.named_text import NamedText, is_module, named_by_content
 from ulam.runtime.output_files import write_text

@@ -106,7 +106,7 @@ class TracedProgram:
 
     def _signatures(self) -> dict[str, list[tuple[str, list[Formal]]]]:
         """Name in the source → symbol and parameters of each function of that name."""
-        from ulam.runtime.compiler import compiling
+        from ulam.runtime.interpreter_settings import compiling
         from ulam.tracing.instrument.fields import formals_of
         from ulam.tracing.instrument.unit import find_function
 
@@ -224,7 +224,7 @@ class TracedProgram:
             return self._compiled[key][1]
 
     def _compile(self, symbol: str | ModelRoot, context: TraceContext, entry: str) -> _Compiled:
-        from ulam.runtime.compiler import compiling
+        from ulam.runtime.interpreter_settings import compiling
 
         def lowered() -> _Compiled:
             with compile_errors(), compiling():

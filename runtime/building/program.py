@@ -28,10 +28,10 @@ from ulam.runtime.building.built_types import BuiltType, argument_type, result_t
 from ulam.runtime.building.places import PythonSource
 from ulam.runtime.building.trees import copies
 from ulam.runtime.building.values import BuiltFunction, BuiltValue, Operand, node_of, text_of
-from ulam.runtime.compiler import compiling
 from ulam.runtime.data import DataSource
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.externals import forms, given
+from ulam.runtime.interpreter_settings import compiling
 from ulam.runtime.program import compile_errors
 
 if TYPE_CHECKING:

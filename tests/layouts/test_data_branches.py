@@ -14,7 +14,8 @@ import ulam
 from ulam.dialects import rt
 from ulam.passes.lowering_pipeline import lower
 from ulam.passes.units import UNITS
-from ulam.runtime.compiler import Compiler, compiling
+from ulam.runtime.compiler import Compiler
+from ulam.runtime.interpreter_settings import compiling
 
 PROGRAM = """
 data {

@@ -11,7 +11,8 @@ import pytest
 import ulam
 from ulam.passes.lowering_pipeline import lower
 from ulam.passes.units import UNITS
-from ulam.runtime.compiler import Compiler, compiling
+from ulam.runtime.compiler import Compiler
+from ulam.runtime.interpreter_settings import compiling
 
 FORMS = """
 data {

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime import compiler
+from ulam.runtime import interpreter_settings
 
 STATM = Path("/proc/self/statm")
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -330,10 +330,10 @@ def usual_collector() -> Iterator[None]:
 
 @pytest.mark.usefixtures("usual_collector")
 def test_what_a_large_stage_leaves_is_not_searched_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "MANY_OBJECTS", 1_000)
+    monkeypatch.setattr(interpreter_settings, "MANY_OBJECTS", 1_000)
     left: list[list[Circle]] = []
     for count in (5_000, 100):
-        with compiler.compiling():
+        with interpreter_settings.compiling():
             left.append([Circle() for _ in range(count)])
     old = set(map(id, gc.get_objects(generation=2)))
     assert [sum(id(part) in old for part in parts) for parts in left] == [5_000, 0]
@@ -341,12 +341,12 @@ def test_what_a_large_stage_leaves_is_not_searched_for_garbage(monkeypatch: pyte
 
 @pytest.mark.usefixtures("usual_collector")
 def test_garbage_of_large_stages_is_collected_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "MANY_OBJECTS", 1_000)
-    monkeypatch.setattr(compiler, "MOST_SETTLED", 14_000)
-    monkeypatch.setattr(compiler, "_settled", 0)
+    monkeypatch.setattr(interpreter_settings, "MANY_OBJECTS", 1_000)
+    monkeypatch.setattr(interpreter_settings, "MOST_SETTLED", 14_000)
+    monkeypatch.setattr(interpreter_settings, "_settled", 0)
 
     def stage() -> weakref.ref[Circle]:
-        with compiler.compiling():
+        with interpreter_settings.compiling():
             circles = [Circle() for _ in range(5_000)]
         return weakref.ref(circles[0])
 

@@ -31,8 +31,9 @@ from regression_programs import FOLDER, PROGRAMS, expectations
 
 import ulam
 from ulam.passes.pipelines import LEVELS
-from ulam.runtime.compiler import RECURSION_LIMIT, Compiler
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import CompileError, InternalCompilerError, ProgramError, Rejection
+from ulam.runtime.interpreter_settings import RECURSION_LIMIT
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

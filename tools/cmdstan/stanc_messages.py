@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ulam.frontend.diagnostics import Diagnostic, DiagnosticError, Severity, render
 from ulam.frontend.source import Source
-from ulam.runtime.compiler import compiling
+from ulam.runtime.interpreter_settings import compiling
 
 if TYPE_CHECKING:
     from ulam.frontend import syntax

@@ -384,7 +384,7 @@ class OpLibrary:
 
 
 def _compiled(make: Callable[[], _T]) -> _T:
-    from ulam.runtime.compiler import compiling
+    from ulam.runtime.interpreter_settings import compiling
 
     def compiled() -> _T:
         with compile_errors(), compiling():
