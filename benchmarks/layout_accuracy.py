@@ -179,7 +179,8 @@ class Forms:
         n, k = y.shape
         rows, b, right, s = map(_exact, (full, coefficients, y, scales))
         z, most = (right - rows @ b) / s, (abs(right) + abs(rows) @ abs(b)) / s
-        inverse = np.array((mp.matrix(self.correlations().tolist()) ** -1).tolist(), dtype=object).reshape(k, k)
+        inverted: Any = mp.matrix(self.correlations().tolist()) ** -1
+        inverse = np.array(inverted.tolist(), dtype=object).reshape(k, k)
         forms, of_sizes, of_forms = z @ inverse, most @ abs(inverse), abs(z) @ abs(inverse)
         value, size = -(z * forms).sum() / 2 - n * _log(s).sum(), (abs(z) * of_sizes).sum()
         value -= n * mp.log(mp.det(mp.matrix(self.correlations().tolist()))) / 2
