@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import f64, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant_integer, known_constant
-from ulam.dialects.walk import blocks_of, ops_of, ops_within
+from ulam.dialects.walk import blocks_of, ops_within
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.autodiff.partials import SCALAR_OPS, is_constant, row_name
 from ulam.passes.loops.effects import Effect, effect_within, viewed, written_buffers
@@ -168,12 +168,24 @@ def _loops_around(op: Operation, block: Block) -> list[scf.ForOp]:
         if isinstance(outer, scf.ForOp):
             loops = [outer]
         elif rt.ReducedAttr.marks(outer):
-            loops = [loop for loop in ops_of(blocks_of(outer)[1]) if isinstance(loop, scf.ForOp)]
+            loops = list(_loops_that_add(blocks_of(outer)[1]))
         else:
             continue
         if loops and all(_may_be_idle(loop, op) for loop in loops):
             return loops
     return []
+
+
+def _loops_that_add(block: Block) -> Iterator[scf.ForOp]:
+    """The loops of a block and its branches that sum up; others fill memory for these."""
+    for op in block.ops:
+        if isinstance(op, scf.IfOp):
+            for inner in blocks_of(op):
+                yield from _loops_that_add(inner)
+        elif isinstance(op, scf.ForOp):
+            sums = any(result.type == f64 for result in op.results)
+            if sums or any(isinstance(each, ad.TargetAddOp) for each in ops_within(op)):
+                yield op
 
 
 def _counted(op: Operation) -> Bounds | None:
