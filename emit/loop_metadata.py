@@ -39,11 +39,11 @@ _ON_ALL = Vectors()
 """Where bits must not depend on the processor."""
 _OF_FUNCTIONS = frozenset(("functions", "strip_of_functions"))
 _NOT_LOSING = _OF_FUNCTIONS | {"serial", "cold", "groups"}
+"""Loops that do not lose by the longest vectors, where LLVM would choose shorter ones."""
 _MOVES = rt.LoadOp | rt.StoreOp | rt.ViewOp | ad.AccumulateOp | ad.TakeOp
 _COMPUTES = arith.AddfOp | arith.SubfOp | arith.MulfOp | arith.NegfOp
 _MOST_COMPUTED = 4
 """Operations on reals in a loop that moves elements."""
-"""Loops that do not lose by the longest vectors, where LLVM would choose shorter ones."""
 _LOOSE = 3
 """From this level on sums may be re-associated."""
 
@@ -127,7 +127,7 @@ def _only_moves(op: Operation) -> bool:
     for inner in op.body.block.ops:
         computed += isinstance(inner, _COMPUTES)
         of_reals = any(value.type == f64 for value in (*inner.operands, *inner.results))
-        if inner.regions or not (isinstance(inner, _MOVES | _COMPUTES | arith.ConstantOp) or not of_reals):
+        if inner.regions or (of_reals and not isinstance(inner, _MOVES | _COMPUTES | arith.ConstantOp)):
             return False
     return computed <= _MOST_COMPUTED
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant, constant_integer
-from ulam.dialects.walk import blocks_of, ops_of, ops_within
+from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.data_slices import DataSlices
@@ -59,22 +59,12 @@ def _sums(nest: scf.ForOp, slices: DataSlices) -> list[scf.ForOp]:
     """The loops of a nest that differ between rows by their end alone."""
     if not slices.has_data_control(nest):
         return []
-    found = [loop for loop in _inner_loops(nest.body.block) if _is_sum(loop, nest, slices)]
+    loops = [op for op in ops_within(nest.body.block) if type(op) is scf.ForOp]
+    found = [loop for loop in loops if _is_sum(loop, nest, slices)]
     if not found or any(type(op) is rt.CheckOp and not rt.HarmlessAttr.marks(op) for op in ops_within(nest)):
         return []
     written = set(written_roots_within(nest))
     return [op for op in found if not any(may_overlap(source, target) for source in _read(op) for target in written)]
-
-
-def _inner_loops(block: Block) -> list[scf.ForOp]:
-    """The loops of a block, those in branches and loops included."""
-    found: list[scf.ForOp] = []
-    for op in ops_of(block):
-        if op.regions:
-            found += [op] if type(op) is scf.ForOp else []
-            for inner in blocks_of(op):
-                found += _inner_loops(inner)
-    return found
 
 
 def _is_sum(loop: scf.ForOp, nest: scf.ForOp, slices: DataSlices) -> bool:
