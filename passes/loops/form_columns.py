@@ -12,9 +12,10 @@ from ulam.passes.analysis.nesting import block_of, is_inside
 from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.linear_binding import trips
-from ulam.passes.loops.linear_rows import Copier, Environment, Loops
+from ulam.passes.loops.linear_rows import Copier, Environment
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_forms import RowForms, Unfit, are_alike
+from ulam.passes.loops.tables import Loops
 
 Column = tuple[tuple[SSAValue, ...], tuple[SSAValue, ...]]
 """A number of each row: factors, and divisors."""

@@ -36,12 +36,13 @@ from ulam.passes.loops.form_rows import FormRows
 from ulam.passes.loops.form_values import FormValues, ReducedForms, sum_over
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES, ops_between
-from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, Loops, carry, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
 from ulam.passes.loops.local_elements import with_local_elements
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_elements import compute_elements, compute_first_row, writer_of
 from ulam.passes.loops.row_forms import RowForms, Unfit, are_all_alike, row_forms
 from ulam.passes.loops.sink_fills import sink_into
+from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, replace_uses

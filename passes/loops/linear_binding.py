@@ -19,7 +19,6 @@ from ulam.passes.loops.linear_rows import (
     Copier,
     Environment,
     KeyedLeaf,
-    Loops,
     Places,
     Reduced,
     RowKey,
@@ -29,6 +28,7 @@ from ulam.passes.loops.linear_rows import (
     new_loop,
 )
 from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import take_slots
 
 _REASONS = (

@@ -17,12 +17,12 @@ from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, Root, root, written_roots_within
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_scales import RowScales
+from ulam.passes.loops.tables import Loops
 from ulam.passes.rewriting import applied_to, cloned
 
 MOST_STRAIGHT = 6
 """So many shared coefficients are combined without memory."""
 Leaf = tuple[SSAValue, ...]
-Loops = tuple[scf.ForOp, ...]
 Environment = dict[SSAValue, SSAValue]
 
 

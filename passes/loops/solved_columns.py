@@ -25,9 +25,10 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.filled_buffers import is_behind, is_changed, users
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_binding import row_coefficient, trips
-from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, Loops, carry, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.scaled_data import ScaledData, read_scaled, scaled_data
+from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import discard
