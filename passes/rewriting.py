@@ -106,18 +106,24 @@ def copy_region(region: Region, mapping: dict[SSAValue, SSAValue]) -> Region:
 def sink_into_arm(op: Operation) -> bool:
     """Moves an op to the begin of the innermost arm of a branch that alone uses it, of branches that stand in no other
     region; whether there is one."""
-    block = inner = op.parent
     users = list(dict.fromkeys(use.operation for result in op.results for use in result.uses))
-    while inner is not None:
-        block = inner
-        arms = {_arm_of(user, block) for user in users}
-        inner = arms.pop() if len(arms) == 1 else None
+    block = innermost_arm(users, op.parent)
     if block is None or block is op.parent:
         return False
     op.detach()
     assert block.first_op is not None
     block.insert_op_before(op, block.first_op)
     return True
+
+
+def innermost_arm(ops: Sequence[Operation], block: Block | None) -> Block | None:
+    """The innermost arm that has ops inside, of branches in a block that stand in no other region; or the block."""
+    inner = block
+    while inner is not None:
+        block = inner
+        arms = {_arm_of(op, block) for op in ops}
+        inner = arms.pop() if len(arms) == 1 else None
+    return block
 
 
 def _arm_of(op: Operation, block: Block) -> Block | None:

@@ -32,7 +32,7 @@ from ulam.passes.loops.effects import kernel_buffers, may_overlap, root, written
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import applied_to, discard, replace_uses
+from ulam.passes.rewriting import applied_to, discard, innermost_arm, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import EVALUATE
 
@@ -57,8 +57,8 @@ def _all(function: func.FuncOp, kind: type[Operation]) -> list[Operation]:
 # ---------------------------------------------------------------- what touches memory
 
 
-def _touching(memory: SSAValue) -> list[Operation] | None:
-    """Ops that read and write memory, through views, too; None if others have it."""
+def _touching(memory: SSAValue, handing_on: Operation | None = None) -> list[Operation] | None:
+    """Ops that read and write memory, through views, too; None if others have it, but for one that hands it on."""
     found: list[Operation] = []
     for use in memory.uses:
         op = use.operation
@@ -68,6 +68,8 @@ def _touching(memory: SSAValue) -> list[Operation] | None:
                 return None
             found += seen
         elif isinstance(op, rt.LoadOp | rt.FillOp | rt.CopyOp) or isinstance(op, rt.StoreOp) and use.index == 1:
+            found.append(op)
+        elif op is handing_on:
             found.append(op)
         elif isinstance(op, rt.KernelOp) and memory in kernel_buffers(op)[0]:
             found.append(op)
@@ -99,7 +101,7 @@ def _own_memory(function: func.FuncOp) -> bool:
     for alloc in _all(function, rt.AllocOp):
         current: Operation | None = alloc
         while current is not None:
-            current = _move_inside(current)
+            current = _move_inside(current) or _part_with_last(current)
             changed = changed or current is not None
     return changed
 
@@ -131,6 +133,34 @@ def _move_inside(alloc: Operation) -> Operation | None:
     replace_uses(memory, own.res)
     discard(alloc)
     remark_on(OverwrittenMemory.name, loop, "memory that an iteration overwrites is its own", done=True)
+    return own
+
+
+def _part_with_last(alloc: Operation) -> Operation | None:
+    """Takes memory of its own in the iterations of the loop that overwrites it last, behind others that touch it; None
+    if there is no such loop.
+    """
+    assert isinstance(alloc, rt.AllocOp)
+    memory = alloc.res
+    ops = _touching(memory) if memory.type == rt.BufferType(f64) and alloc.variable is not None else None
+    ops = [op for op in ops or () if not (isinstance(op, rt.FillOp) and op.parent is alloc.parent)]
+    block = innermost_arm(ops, alloc.parent)
+    if not ops or block is None:
+        return None
+    places = [place for op in ops if (place := ancestor_in(op, block)) is not None]
+    last = next((place for place in reversed(list(block.ops)) if place in places), None)
+    if not isinstance(last, scf.ForOp) or all(place is last for place in places) or _views_outside(memory, last):
+        return None
+    body = last.body.block
+    if not _is_filled_first(alloc, [op for op in ops if last.is_ancestor(op)], body):
+        return None
+    own = applied_to(alloc, (alloc.count,))
+    assert body.first_op is not None
+    body.insert_op_before(own, body.first_op)
+    for use in list(memory.uses):
+        if last.is_ancestor(use.operation):
+            use.operation.operands[use.index] = own.res
+    remark_on(OverwrittenMemory.name, last, "memory that an iteration overwrites is its own", done=True)
     return own
 
 
@@ -221,8 +251,15 @@ def _leave_out(copy: Operation) -> bool:
     if not is_whole or copy.source.type != rt.BufferType(f64):
         return False
     assert isinstance(alloc, rt.AllocOp)
-    ops = _touching(alloc.res)
+    ops = _touching(alloc.res, _handing_on(copy, alloc))
     return ops is not None and (_read_source(copy, alloc, ops) or _update_source(copy, alloc, ops))
+
+
+def _handing_on(copy: rt.CopyOp, alloc: rt.AllocOp) -> Operation | None:
+    """The end of the block that may hand on what was copied as well as the copy: memory that is as long."""
+    source = copy.source.owner
+    is_as_long = isinstance(source, rt.AllocOp) and source.count is alloc.count
+    return alloc.parent.last_op if is_as_long and alloc.parent is not None else None
 
 
 def _read_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation]) -> bool:

@@ -82,6 +82,49 @@ FORMS = {
       }
       target += log_sum_exp(g[ , T]);
     }""",
+    "two rows by turns": """model {
+      vector[K] f; vector[K] next; vector[K] terms;
+      for (k in 1:K) f[k] = e[1, k] + a[k];
+      for (t in 2:T) {
+        for (k in 1:K) {
+          for (j in 1:K) terms[j] = f[j] + w[j, k] * s;
+          next[k] = log_sum_exp(terms) + e[t, k] * s;
+        }
+        f = next;
+      }
+      target += log_sum_exp(f);
+    }""",
+    "a row that lacks observations": """model {
+      vector[K] f = e[1]' + a; vector[K] next;
+      for (t in 2:T) {
+        for (k in 1:K) {
+          next[k] = log_sum_exp(f + w[ , k] * s);
+          if (e[t, 1] < 0.5) next[k] += e[t, k] * s - a[k];
+        }
+        f = next;
+      }
+      target += log_sum_exp(f);
+    }""",
+    "elements of which some are left as they are": """model {
+      matrix[K, T] g;
+      for (t in 1:T) for (k in 1:K) {
+        real here = t == 1 ? a[k] : log_sum_exp(g[ , t - 1] + w[ , k] * s);
+        if (e[t, k] > 0) here = e[t, k] * s + here;
+        g[k, t] = here;
+      }
+      target += log_sum_exp(g[ , T]);
+    }""",
+    "a choice the first time, of rows by turns": """model {
+      vector[K] f; vector[K] next;
+      for (t in 1:T) {
+        for (k in 1:K) {
+          if (t == 1) next[k] = a[k]; else next[k] = log_sum_exp(to_vector(w[ , k]) * s + f);
+          if (e[t, k] > -0.5) next[k] = next[k] + e[t, k] * s;
+        }
+        f = next;
+      }
+      target += log_sum_exp(f);
+    }""",
     "a chain of states": """model {
       matrix[T, K] g;
       for (k in 1:K) g[1, k] = e[1, k] + a[k];

@@ -232,3 +232,90 @@ func.func @evaluate(%theta: !rt.buf<f64>, %rows: i64, %count: i64, %c: i1) attri
   }
   func.return
 }
+
+// -----
+
+// A row that an iteration copies to hand the copy on is handed on itself; not a part of it, nor one that is read later.
+// CHECK-LABEL: @evaluate
+// CHECK:       scf.for {{.*}} iter_args(%before
+// CHECK-NOT:     rt.copy
+// CHECK:         %[[ROW:.*]] = rt.alloc
+// CHECK:         scf.yield %[[ROW]]
+// CHECK:       scf.for
+// CHECK-COUNT-2: rt.copy
+func.func @evaluate(%first: !rt.buf<f64>, %rows: i64, %count: i64, %half: i64) attributes {rt.entry = #rt.entry} {
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %p = rt.alloc variable %count : !rt.buf<f64>
+  %last = scf.for %n = %i0 to %rows step %i1 iter_args(%before = %first) -> (!rt.buf<f64>) : i64 {
+    scf.for %k = %i0 to %count step %i1 : i64 {
+      %x = rt.load %before[%k] : f64
+      %y = rt.math exp(%x) : (f64) -> f64
+      rt.store %y, %p[%k] : f64
+    }
+    %row = rt.alloc %count : !rt.buf<f64>
+    rt.copy %p to %row, %count initial : !rt.buf<f64>
+    scf.yield %row : !rt.buf<f64>
+  }
+  %q = rt.alloc variable %count : !rt.buf<f64>
+  %ends:2 = scf.for %n = %i0 to %rows step %i1 iter_args(%a = %last, %b = %last) -> (!rt.buf<f64>, !rt.buf<f64>) : i64 {
+    scf.for %k = %i0 to %count step %i1 : i64 {
+      %x = rt.load %a[%k] : f64
+      %y = rt.math exp(%x) : (f64) -> f64
+      rt.store %y, %q[%k] : f64
+    }
+    %row = rt.alloc %half : !rt.buf<f64>
+    rt.copy %q to %row, %half initial : !rt.buf<f64>
+    %whole = rt.alloc %count : !rt.buf<f64>
+    rt.copy %q to %whole, %count initial : !rt.buf<f64>
+    %z = rt.load %b[%i0] : f64
+    rt.store %z, %q[%i0] : f64
+    scf.yield %row, %whole : !rt.buf<f64>, !rt.buf<f64>
+  }
+  %x = rt.load %ends#0[%i0] : f64
+  ad.target_add %x
+  func.return
+}
+
+// -----
+
+// Of memory that several loops of a branch overwrite the last one has its own; not of what is read behind it.
+// CHECK-LABEL: @evaluate
+// CHECK:       %p = rt.alloc variable
+// CHECK:       %q = rt.alloc variable
+// CHECK:       scf.if
+// CHECK:         rt.store %{{.*}}, %p[
+// CHECK:         scf.for
+// CHECK-NEXT:      %[[OWN:.*]] = rt.alloc variable
+// CHECK:           rt.store %{{.*}}, %[[OWN]][
+// CHECK:           rt.store %{{.*}}, %q[
+func.func @evaluate(%x: f64, %rows: i64, %count: i64, %c: i1) attributes {rt.entry = #rt.entry} {
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %p = rt.alloc variable %count : !rt.buf<f64>
+  %q = rt.alloc variable %count : !rt.buf<f64>
+  rt.fill %p, %x, %count initial : f64
+  rt.fill %q, %x, %count initial : f64
+  scf.if %c {
+    scf.for %k = %i0 to %count step %i1 : i64 {
+      rt.store %x, %p[%k] : f64
+      rt.store %x, %q[%k] : f64
+    }
+    %y = rt.load %p[%i0] : f64
+    ad.target_add %y
+    scf.for %n = %i0 to %rows step %i1 : i64 {
+      scf.for %k = %i0 to %count step %i1 : i64 {
+        rt.store %x, %p[%k] : f64
+        rt.store %x, %q[%k] : f64
+      }
+      %z = rt.load %p[%i0] : f64
+      ad.target_add %z
+      %w = rt.load %q[%i0] : f64
+      ad.target_add %w
+    }
+    %u = rt.load %q[%i0] : f64
+    ad.target_add %u
+  } else {
+  }
+  func.return
+}
