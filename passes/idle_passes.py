@@ -53,6 +53,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "data-divisors": (*_any("loop:arith.divf"), *_any("loop:arith.mulf")),
     "counted-sums": _any("loop:arith.addf loop:arith.subf fma"),
     "overwritten-memory": (*_any("rt.alloc loop:rt.alloc"), *_any("loop:rt.store rt.copy loop:rt.copy loop:rt.fill")),
+    "carried-rows": (*_any("loop:scf.for"), *_any("log log_sum_exp")),
     "branch-additions": (*_any("loop:scf.if"), *_any("exp log_sum_exp"), *_any("log log_sum_exp")),
     "invariant-sizes": (*_any("loop:arith.maxsi"), *_any("loop:arith.subi")),
     "coalesce-loops": (*_any("loop:scf.for loop:scf.if"), *_any("loop:ad.target_add")),

@@ -92,6 +92,7 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         'if-changed{passes="forward-stores{function=evaluate}" then="cse,dce"}',
         'if-changed{passes="carry-stores{function=evaluate},cancel-inverses{function=evaluate}" then="dce"}',
         'if-changed{passes="distribute-loops{function=evaluate}" then="cse,dce"}',
+        'if-changed{passes="carried-rows{function=evaluate}" then="cse,dce"}',
         'if-changed{passes="scaled-log-sums{function=evaluate}" then="fold,cse,dce,licm,dce"}',
         f'if-changed{{passes="log-sums-to-products{{function=evaluate}}" then="{then}"}}',
         # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.

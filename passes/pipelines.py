@@ -60,6 +60,7 @@ PASSES: dict[str, str] = {
     "lazy-comparisons": "ulam.passes.loops.lazy_comparisons:LazyComparisons",
     "sum-arms": "ulam.passes.loops.sum_arms:SumArms",
     "unswitch-loops": "ulam.passes.loops.unswitch_loops:UnswitchLoops",
+    "carried-rows": "ulam.passes.loops.carried_rows:CarriedRows",
     "branch-additions": "ulam.passes.loops.branch_additions:BranchAdditions",
     "additions-in-place": "ulam.passes.loops.additions_in_place:AdditionsInPlace",
     "elements-by-index": "ulam.passes.loops.elements_by_index:ElementsByIndex",

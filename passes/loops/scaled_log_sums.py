@@ -16,8 +16,8 @@ multiplied.
 steps with it. Who reads such memory otherwise has the logarithm back. The slope of log_sum_exp where all terms are
 minus infinity is 0 / 0, that of a sum of products a number: what only such an element made NaN is its limit.
 
-For what is no row that a kernel makes of all of the one before (`log_recursions`). Not for memory that loops hand on
-from iteration to iteration, as vectors that are assigned whole are, nor where other ops than loads, stores and copies
+For what is no row that a kernel makes of all of the one before (`log_recursions`). Rows that loops hand on, as vectors
+that are assigned whole are, have memory by then (`carried_rows`). Not where other ops than loads, stores and copies
 touch it.
 
 The exponents are those of extended-range arithmetic (Smith, Olver and Lozier, Extended-Range Arithmetic and Normalized
@@ -67,17 +67,28 @@ class ScaledLogSums(FunctionPass):
 
     def changes_function(self, function: func.FuncOp) -> bool:
         changed = False
-        sums = {found.op: found for inner in ops_within(function) if (found := _sum_at(inner)) is not None}
+        sums = _sums_of(function)
         if sums:
             memory = _Memory(function, sums)
             if memory.members:
                 _Rewriting(function, memory).run()
                 changed = True
             for found in sums.values():
-                if memory.is_handed_on(found):
+                if memory.handed_on(found):
                     message = "elements are in memory that a loop hands on, or that more than loads and stores touch"
                     remark(ScaledLogSums.name, found.op.location, "log_sum_exp", message, done=False)
         return changed
+
+
+def handed_on_loads(function: func.FuncOp) -> list[rt.LoadOp]:
+    """What log_sum_exp in loops of a function read of memory of which nothing is known."""
+    sums = _sums_of(function)
+    memory = _Memory(function, sums) if sums else None
+    return [load for found in sums.values() for load in memory.handed_on(found)] if memory is not None else []
+
+
+def _sums_of(function: func.FuncOp) -> dict[Operation, LogSum]:
+    return {found.op: found for inner in ops_within(function) if (found := _sum_at(inner)) is not None}
 
 
 def _sum_at(op: Operation) -> LogSum | None:
@@ -198,10 +209,11 @@ class _Memory:
             return self.is_plain(op.operands[2], in_sum=in_sum)
         return not isinstance(op, arith.AddfOp) or all(self.is_plain(one, in_sum=in_sum) for one in op.operands)
 
-    def is_handed_on(self, found: LogSum) -> bool:
-        """Whether a sum in a loop reads memory of which nothing is known."""
+    def handed_on(self, found: LogSum) -> list[rt.LoadOp]:
+        """What a sum in a loop reads of memory of which nothing is known."""
         if not isinstance(found.op.parent_op(), scf.ForOp):
-            return False
+            return []
+        loads: list[rt.LoadOp] = []
         pending, seen = list(found.terms), set[SSAValue]()
         while pending:
             op = pending.pop().owner
@@ -210,11 +222,11 @@ class _Memory:
             elif isinstance(op, rt.LoadOp):
                 source = root(op.buffer)
                 if source is UNKNOWN:
-                    return True
+                    loads.append(op)
                 if isinstance(source, SSAValue) and source not in seen:
                     seen.add(source)
                     pending += [op.value for op in self.writers.get(source, ()) if isinstance(op, rt.StoreOp)]
-        return False
+        return loads
 
     def reads_members(self, found: LogSum) -> bool:
         """Whether a sum is one of elements of members, in memory in between too."""

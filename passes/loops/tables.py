@@ -138,7 +138,7 @@ class IterationTable:
             self.count = trip.result if self.count is None else _product(self.count, trip.result, self.ops)
         if len(loops) > 1:
             assert self.count is not None
-            self.count = _bounded(self.count, self._trips, self.ops)
+            self.count = bounded(self.count, self._trips, self.ops)
 
     @property
     def trips(self) -> Sequence[SSAValue]:
@@ -157,7 +157,7 @@ class IterationTable:
         width = arith.MaxSIOp.create(operands=(like.count, zero.result), result_types=(i64,))
         ops: list[Operation] = [zero, width]
         total = _product(self.count, width.results[0], ops)
-        total = _bounded(total, [*self._trips, width.results[0]], ops)
+        total = bounded(total, [*self._trips, width.results[0]], ops)
         ops.append(memory := rt.AllocOp(total, like.res.type, location=like.location))
         return ops, memory.res
 
@@ -212,7 +212,7 @@ def table_ahead(nest: Operation, loops: LoopsOrStrips, tables: dict[LoopsOrStrip
     return found
 
 
-def _bounded(count: SSAValue, factors: Sequence[SSAValue], ops: list[Operation]) -> SSAValue:
+def bounded(count: SSAValue, factors: Sequence[SSAValue], ops: list[Operation]) -> SSAValue:
     """`count`, the product of `factors`; more than any memory holds where it does not fit into 64 bits."""
     product: SSAValue | None = None
     for factor in factors:

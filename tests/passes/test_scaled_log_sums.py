@@ -125,6 +125,18 @@ FORMS = {
       }
       target += log_sum_exp(f);
     }""",
+    "rows that begin anew": """model {
+      vector[K] f; vector[K] next;
+      for (t in 1:T) {
+        if (t == 1 || e[t, 1] > 0.8) f = a * s;
+        for (k in 1:K) {
+          next[k] = log_sum_exp(f + w[ , k] * s);
+          if (e[t, K] > -0.5) next[k] += e[t, k] * s;
+        }
+        f = next;
+        if (t == T || e[t + 1, 1] > 0.8) target += log_sum_exp(f);
+      }
+    }""",
     "a chain of states": """model {
       matrix[T, K] g;
       for (k in 1:K) g[1, k] = e[1, k] + a[k];
@@ -135,7 +147,7 @@ FORMS = {
       target += log_sum_exp(g[T]);
     }""",
 }
-DONE_BY = {"a chain of states": ScaledLogSums.name}
+DONE_BY = {"a chain of states": ScaledLogSums.name, "rows that begin anew": ScaledLogSums.name}
 FUNCTION = """functions {
   real forward(matrix e, matrix w, vector a, real s) {
     int T = rows(e); int K = cols(e);
