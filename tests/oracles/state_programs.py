@@ -36,7 +36,11 @@ _MOVES = (
     "open[i, j] > 0 ? w[i, j] : negative_infinity()",
     "w[i, j] * b[j]",
 )
-_OBSERVED = ("normal_lpdf(y[t] | mu[k], s)", "bernoulli_logit_lpmf(seen[t] | mu[k])", "-s * square(y[t] - mu[k]) + b[k]")
+_OBSERVED = (
+    "normal_lpdf(y[t] | mu[k], s)",
+    "bernoulli_logit_lpmf(seen[t] | mu[k])",
+    "-s * square(y[t] - mu[k]) + b[k]",
+)
 _SUMS = (  # of the row before, `{before}`
     "for (j in 1:K) acc[j] = {before}[j] + lm[j, k]; {row} = log_sum_exp(acc) + {o};",
     "for (j in 1:K) acc[j] = {before}[j] + lm[j, k] + {o}; {row} = log_sum_exp(acc);",
@@ -70,7 +74,9 @@ def _by_turns(step: str, anew: bool, local: bool, ahead: bool) -> str:
     outside, inside = ("", "vector[K] next;") if local else ("vector[K] next;", "")
     begins = "for (k in 1:K) f[k] = " + _FIRST + ";"
     loop = "for (t in 2:T)" if ahead else "for (t in 1:T)"
-    choice = f"if ({'who[t] != who[t - 1]' if ahead else 't == 1 || who[t] != who[t - 1]'}) {{ f = first; }}" if anew else ""
+    choice = (
+        f"if ({'who[t] != who[t - 1]' if ahead else 't == 1 || who[t] != who[t - 1]'}) {{ f = first; }}" if anew else ""
+    )
     if not ahead and not anew:
         step = f"if (t == 1) {{ next[k] = {_FIRST}; }} else {{ {step} }}"
     target = "if (t == T || who[t + 1] != who[t]) target += log_sum_exp(f);" if anew else ""
