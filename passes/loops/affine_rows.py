@@ -30,9 +30,11 @@ from ulam.passes.loops.filled_buffers import (
     covers,
     fills_alone,
     fills_before,
+    fills_memory_of,
     is_behind,
     loops_around,
-    only_loaded_and_written,
+    only_read_and_written,
+    only_reads,
     same_index,
     users,
 )
@@ -91,7 +93,7 @@ class Nest:
     choices: DataChoices | None = None
     """What writes data of branches; None: rows with branches have no terms."""
     fills: dict[scf.ForOp, MeansAhead] = field(default_factory=dict[scf.ForOp, "MeansAhead"])
-    """Nests ahead of this one whose only purpose is to fill buffers that it reads."""
+    """Nests ahead of this one that do nothing but to fill buffers that it reads."""
     stays: bool = False
     """Whether these nests stay where they are: others may read what they fill, too."""
     _facts: dict[SSAValue, _Facts | None] = field(default_factory=dict[SSAValue, "_Facts | None"])
@@ -359,10 +361,10 @@ class Nest:
     def _filled(self, load: rt.LoadOp) -> Terms | None:
         """What loops before have added up, or stored, in the element that a row reads: one per row, by its variable."""
         alloc = viewed(load.buffer).owner
-        if not isinstance(alloc, rt.AllocOp) or not only_loaded_and_written(alloc):
+        if not isinstance(alloc, rt.AllocOp) or not only_read_and_written(alloc):
             return None
         ahead = not is_inside(alloc.res, self.outer)
-        writers = [op for op in users(alloc) if not isinstance(op, rt.LoadOp)]
+        writers = [op for op in users(alloc) if not only_reads(op, alloc)]
         if ahead and not any(isinstance(op, ad.AccumulateOp) for op in writers):
             # what is read has been stored since, which `fills_alone` makes sure of
             writers = [op for op in writers if op.parent is not alloc.parent]
@@ -378,7 +380,7 @@ class Nest:
         reader = loops_around(load, self.outer.parent if ahead else alloc.parent)
         if not around or not reader or (not added and len(around) != 1):
             return None
-        fills = fills_before if self.stays else fills_alone
+        fills = fills_before if self.stays else fills_memory_of
         if ahead and (reader[0] is not self.outer or not fills(around[0], reader[0])):
             return None
         if not ahead and not is_behind(reader[0], around[0]):
@@ -400,11 +402,18 @@ class Nest:
         if terms is None or (around[:-1] and any(term.key is not None for term in terms)):
             return None
         if ahead:
-            fills = {**inside.fills, around[0]: MeansAhead(inside)}
-            self.fills |= {loop: MeansAhead(fill.nest, (*fill.moved, moved)) for loop, fill in fills.items()}
+            self._add_fill(around[0], reader[0], inside, moved)
         for loop in reversed(around[:-1]):
             terms = [replace(term, loops=(loop, *term.loops)) for term in terms]
         return [replace(term, moved=(*term.moved, moved)) for term in terms]
+
+    def _add_fill(self, filler: scf.ForOp, reader: scf.ForOp, inside: Nest, moved: tuple[SSAValue, SSAValue]) -> None:
+        """Notes a nest ahead whose memory rows read, and those that fill what it reads itself."""
+        stays = not fills_alone(filler, reader)
+        self.fills |= {
+            loop: replace(fill, moved=(*fill.moved, moved), stays=stays or fill.stays)
+            for loop, fill in {**inside.fills, filler: MeansAhead(inside)}.items()
+        }
 
 
 @record(frozen=True)
@@ -413,6 +422,8 @@ class MeansAhead:
 
     nest: Nest
     moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
+    stays: bool = False
+    """Whether something else reads the buffer, too."""
 
 
 def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:

@@ -235,3 +235,23 @@ def written_roots_within(op: Operation) -> set[Root]:
         if EFFECT_BITS.get(type(inner), ANYTHING_BITS) & _WRITE:
             roots |= written_roots(inner)
     return roots
+
+
+def changed_roots(op: Operation) -> set[Root]:
+    """Roots of the buffers that `op` itself may write: not what it reads alone, if it is a kernel."""
+    written = written_roots(op)
+    if type(op) is not rt.KernelOp:
+        return written
+    reads, writes = kernel_buffers(op)
+    return written - ({root(buffer) for buffer in reads} - {root(buffer) for buffer in writes})
+
+
+def changed_roots_within(op: Operation) -> set[Root]:
+    """The same of executing `op`, regions included."""
+    if not op.regions:
+        return changed_roots(op)
+    roots: set[Root] = set()
+    for inner in ops_within(op):
+        if EFFECT_BITS.get(type(inner), ANYTHING_BITS) & _WRITE:
+            roots |= changed_roots(inner)
+    return roots

@@ -11,8 +11,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer, not_clamped
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import ancestor_in
-from ulam.passes.loops.effects import PURE, UNKNOWN, Root, kernel_buffers, root, viewed, written_roots_within
+from ulam.passes.analysis.nesting import ancestor_in, is_inside
+from ulam.passes.loops.effects import PURE, UNKNOWN, Root, changed_roots_within, kernel_buffers, root, viewed
 
 
 def loops_around(op: Operation, block: Block | None) -> list[scf.ForOp]:
@@ -65,13 +65,28 @@ def _is_at_most(value: SSAValue, most: SSAValue, *, from_zero: bool) -> bool:
 
 
 def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
-    """Whether all that a nest does is to store in memory that only another one reads, behind it, in its block or in a
-    branch there; and nothing between them writes to what it reads. It may give flags that are only tested (`tests_of`).
+    """Whether `fills_memory_of` is so, and nothing else reads the memory. The nest may give flags that are only tested
+    (`tests_of`).
+    """
+    if filler.results:
+        ancestor = None if filler.parent is None else ancestor_in(reader, filler.parent)
+        if reader is not ancestor or tests_of(filler) is None:
+            return False
+    return fills_memory_of(filler, reader) and all(
+        isinstance(user, rt.LoadOp) and reader.is_ancestor(user)
+        for alloc in memory_filled_by(filler)
+        for user in users(alloc)
+        if not filler.is_ancestor(user) and not is_overwritten(user, filler)
+    )
+
+
+def fills_memory_of(filler: scf.ForOp, reader: scf.ForOp) -> bool:
+    """Whether all that a nest does is to store in memory that another one reads, behind it, in its block or in a
+    branch there; nothing else writes to it since, and nothing between them to what it is computed of. Others may read
+    it, too.
     """
     ancestor = None if filler.parent is None else ancestor_in(reader, filler.parent)
     if ancestor is None or not is_behind(ancestor, filler):
-        return False
-    if filler.results and (reader is not ancestor or tests_of(filler) is None):
         return False
     read: set[Root] = set()
     for op in ops_within(filler):
@@ -81,12 +96,29 @@ def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
             alloc = viewed(op.buffer).owner
             if not isinstance(alloc, rt.AllocOp) or alloc.parent is not filler.parent:
                 return False
-            loads = [user for user in users(alloc) if user is not op and not is_overwritten(user, filler)]
-            if not all(isinstance(user, rt.LoadOp) and reader.is_ancestor(user) for user in loads):
+            others = [user for user in users(alloc) if user is not op and not is_overwritten(user, filler)]
+            if not all(only_reads(user, alloc) and not filler.is_ancestor(user) for user in others):
                 return False
         elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
             return False
     return not are_changed(read, filler, ancestor)
+
+
+def memory_filled_by(filler: scf.ForOp) -> list[rt.AllocOp]:
+    """The memory of outside that a nest stores in."""
+    stores = [op for op in ops_within(filler) if isinstance(op, (rt.StoreOp, ad.AccumulateOp))]
+    buffers = [op.operands[1] if isinstance(op, rt.StoreOp) else op.operands[0] for op in stores]
+    owners = dict.fromkeys(viewed(buffer).owner for buffer in buffers if not is_inside(buffer, filler))
+    return [owner for owner in owners if isinstance(owner, rt.AllocOp)]
+
+
+def only_reads(op: Operation, alloc: rt.AllocOp) -> bool:
+    """Whether an op that uses memory only reads it."""
+    if isinstance(op, rt.LoadOp):
+        return True
+    if isinstance(op, rt.CopyOp):
+        return viewed(op.destination) is not alloc.res
+    return isinstance(op, rt.KernelOp) and all(viewed(buffer) is not alloc.res for buffer in kernel_buffers(op)[1])
 
 
 def fills_before(filler: scf.ForOp, reader: scf.ForOp) -> bool:
@@ -104,7 +136,7 @@ def are_changed(read: set[Root], filler: Operation, reader: Operation) -> bool:
     """Whether what stands between two ops writes to memory that one of them reads."""
     between = filler.next_op
     while between is not None and between is not reader:
-        written = changed_by(between)
+        written = changed_roots_within(between)
         if UNKNOWN in written or UNKNOWN in read or not written.isdisjoint(read):
             return True
         between = between.next_op
@@ -117,16 +149,7 @@ def stays_until(read: set[Root], filler: Operation, reader: Operation) -> bool:
     ancestor = None if filler.parent is None else ancestor_in(reader, filler.parent)
     if ancestor is None or not is_behind(ancestor, filler) or are_changed(read, filler, ancestor):
         return False
-    return changed_by(ancestor).isdisjoint({*read, UNKNOWN})
-
-
-def changed_by(op: Operation) -> set[Root]:
-    """Memory that an op may write: not what it reads alone, if it is a kernel."""
-    written = set(written_roots_within(op))
-    if not isinstance(op, rt.KernelOp):
-        return written
-    reads, writes = kernel_buffers(op)
-    return written - ({root(buffer) for buffer in reads} - {root(buffer) for buffer in writes})
+    return changed_roots_within(ancestor).isdisjoint({*read, UNKNOWN})
 
 
 def tests_of(loop: scf.ForOp) -> list[Operation] | None:
@@ -180,8 +203,11 @@ def users(alloc: rt.AllocOp, *, views: bool = False) -> list[Operation]:
     return found
 
 
-def only_loaded_and_written(alloc: rt.AllocOp) -> bool:
-    return all(isinstance(user, (rt.LoadOp, rt.StoreOp, rt.FillOp, ad.AccumulateOp)) for user in users(alloc))
+def only_read_and_written(alloc: rt.AllocOp) -> bool:
+    """Whether nothing is done with memory but that elements are stored in it, or added to, and that it is read."""
+    return all(
+        isinstance(user, (rt.StoreOp, rt.FillOp, ad.AccumulateOp)) or only_reads(user, alloc) for user in users(alloc)
+    )
 
 
 def same_index(one: SSAValue, other: SSAValue, moved: tuple[SSAValue, SSAValue]) -> bool:

@@ -26,7 +26,7 @@ from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, offsets, root, viewed
-from ulam.passes.loops.filled_buffers import are_changed, is_behind, loops_around, only_loaded_and_written, users
+from ulam.passes.loops.filled_buffers import are_changed, is_behind, loops_around, only_read_and_written, users
 from ulam.passes.loops.index_forms import IndexForms
 from ulam.passes.loops.linear_evaluation import ops_between
 from ulam.passes.loops.linear_rows import new_loop
@@ -93,7 +93,7 @@ def _fill_of(memory: rt.AllocOp, reader: scf.ForOp, slices: DataSlices) -> FlatF
     assert top is not None
     using = {ancestor_in(op, top) for op in users(memory)}
     ordered: list[Operation] = [op for op in ops_of(top) if op in using]
-    if len(ordered) < 2 or ordered[-1] is not reader or not only_loaded_and_written(memory):
+    if len(ordered) < 2 or ordered[-1] is not reader or not only_read_and_written(memory):
         return None
     *before, nest, _ = ordered
     if type(nest) is not scf.ForOp or not any(type(op) is scf.ForOp for op in ops_of(nest.body.block)):

@@ -14,8 +14,7 @@ from ulam.dialects.scalar_ops import known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.effects import viewed
-from ulam.passes.loops.filled_buffers import is_behind, tests_of, users
+from ulam.passes.loops.filled_buffers import is_behind, memory_filled_by, tests_of, users
 from ulam.passes.loops.linear_binding import Binding
 from ulam.passes.loops.linear_rows import (
     MOST_STRAIGHT,
@@ -30,7 +29,7 @@ from ulam.passes.loops.linear_rows import (
     new_loop,
 )
 from ulam.passes.loops.op_writer import OpWriter, integer
-from ulam.passes.rewriting import applied_to, replace_uses
+from ulam.passes.rewriting import applied_to, copies, replace_uses
 
 LARGEST_SQUARES = 1e140
 """The sum of the squares of all coefficients is less, or rows go as they are; linear_design.c has its root."""
@@ -81,7 +80,7 @@ def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
     for into, buffer in sums.items():
         total = inside.put(rt.LoadOp(buffer, inside.whole(0)))
         totals[into] = inside.real(arith.AddfOp, totals[into], total, reassociate=True)
-    end.operands = [*totals, *(start for nest in statement.fills for start in nest.iter_args)]
+    end.operands = [*totals, *(start for nest in statement.nests[1:] for start in nest.iter_args)]
     return written
 
 
@@ -111,7 +110,7 @@ def _finite_factors(statement: SquareSums, copier: Copier, write: OpWriter) -> l
 def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write: OpWriter) -> None:
     """Puts the nest into the second arm of a branch, and `end` into the first."""
     loop = statement.loop
-    gives = [result for nest in (loop, *statement.fills) for result in nest.results]
+    gives = [result for nest in statement.nests for result in nest.results]
     otherwise = Block()
     branch = scf.IfOp.create(
         operands=[ok],
@@ -121,7 +120,7 @@ def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write:
     )
     rt.ReducedAttr().put(branch)
     write.before(branch)
-    for test in (test for fill in statement.fills for test in tests_of(fill) or []):
+    for test in (test for fill in statement.nests[1:] for test in tests_of(fill) or []):
         if is_behind(loop, test):
             test.detach()
             write.before(test)
@@ -129,20 +128,44 @@ def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write:
         replace_uses(result, new)
     loop.detach()
     otherwise.add_ops([loop, scf.YieldOp.create(operands=gives)])
-    for fill in statement.fills:
-        _move_fill(fill, loop)
+    copied: dict[SSAValue, SSAValue] = {}
+    for fill, stays in statement.fills.items():
+        if stays:
+            _copy_fill(fill, loop, copied)
+        else:
+            _move_fill(fill, loop, copied)
+    _read_copies(loop, copied)
 
 
-def _move_fill(fill: scf.ForOp, reader: scf.ForOp) -> None:
-    """Puts a nest, and the memory that it fills, in front of the one that reads it."""
-    block = fill.parent
-    assert block is not None and reader.parent is not None
-    stores = [op for op in ops_within(fill) if isinstance(op, (rt.StoreOp, ad.AccumulateOp))]
-    allocs = {viewed(op.buffer).owner for op in stores if not is_inside(op.buffer, fill)}
-    moved = {op for alloc in allocs if isinstance(alloc, rt.AllocOp) for op in (alloc, *users(alloc, views=True))}
-    for op in [op for op in block.ops if op in moved] + [fill]:
+def _move_fill(fill: scf.ForOp, reader: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:
+    """Puts a nest, and the memory that it fills, in front of the one that reads it. `copied`: copies of memory."""
+    assert reader.parent is not None
+    for op in [*_memory_ops(fill), fill]:
         op.detach()
         reader.parent.insert_op_before(op, reader)
+    _read_copies(fill, copied)
+
+
+def _copy_fill(fill: scf.ForOp, reader: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:
+    """Puts a copy of a nest, and of the memory that it fills, in front of one that reads it."""
+    assert reader.parent is not None
+    ahead = [op for op in _memory_ops(fill) if is_behind(fill, op)]
+    reader.parent.insert_ops_before(copies([*ahead, fill], copied), reader)
+
+
+def _memory_ops(fill: scf.ForOp) -> list[Operation]:
+    """The memory that a nest fills, and what uses it in its block, in order."""
+    block = fill.parent
+    assert block is not None
+    found = {op for alloc in memory_filled_by(fill) for op in (alloc, *users(alloc, views=True))}
+    return [op for op in block.ops if op in found]
+
+
+def _read_copies(nest: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:
+    """Lets a nest read copies of memory."""
+    for op in ops_within(nest) if copied else ():
+        if isinstance(op, rt.LoadOp | rt.ViewOp):
+            op.operands = [copied.get(operand, operand) for operand in op.operands]
 
 
 def ops_between(before: Operation | None, behind: Operation) -> Iterator[Operation]:

@@ -111,7 +111,7 @@ def are_squares(
     """
     nest = Nest(outer, rows, slices, DataChoices())
     scales = RowScales(nest)
-    found = SquareSums(outer, [], [], [], [], [], [], scales)
+    found = SquareSums(outer, [], [], [], {}, [], [], scales)
     are_any = is_fit = False
     for addend in [each for value in values for each in _addends(_Addend(value, None), scales)]:
         if (path := _path(addend, scales)) is None:
@@ -148,7 +148,7 @@ def _squares(
     if (reason := _other_effect(loop)) is not None:
         return reason
     is_each_alone = len(around) == 1 or are_of_different_lengths(around)
-    found = SquareSums(loop, around, [], [], [], [], [], scales)
+    found = SquareSums(loop, around, [], [], {}, [], [], scales)
     for addend, path in paths:
         into = addend.into
         if path is None:
@@ -167,11 +167,14 @@ def _squares(
         found.squares.append(Square(steps, terms, columns, into))
     known = {_identity(term) for square in found.squares for term in square.terms}
     flags = Flags(nest, scales, known, sums=found.sums)
-    if not flags.are_kept(loop) or not all(flags.of_fill(fill).are_kept(filler) for filler, fill in nest.fills.items()):
+    fills = {filler: fill.stays for filler, fill in nest.fills.items()}
+    if not flags.are_kept(loop) or not all(
+        stays or flags.of_fill(nest.fills[filler]).are_kept(filler) for filler, stays in fills.items()
+    ):
         return "its rows check more than whether they are finite"
     if not all(map(flags.is_finite, scales.weighted)):
         return "its rows have weights, and what is squared may be infinite where they are 0"
-    found.fills, found.checked = list(nest.fills), list(flags.checked)
+    found.fills, found.checked = fills, list(flags.checked)
     return found
 
 

@@ -166,8 +166,10 @@ class SquareSums:
     around: list[scf.ForOp]
     squares: list[Square]
     constants: list[tuple[SSAValue, int | None]]
-    fills: list[scf.ForOp]
-    """Nests ahead that only fill what this one reads: reduced rows need them no more."""
+    fills: dict[scf.ForOp, bool]
+    """Nests ahead that only fill what this one reads: reduced rows need them no more. Whether each stays, since
+    something else reads that, too; the nest as it was then has a copy.
+    """
     checked: list[LinearTerm]
     """What rows check besides what is squared: their data have to be moderate, too."""
     data: list[tuple[SSAValue, int | None]]
@@ -181,6 +183,11 @@ class SquareSums:
     def summed(self) -> list[SSAValue]:
         """The data that are added up: themselves, and those of products."""
         return [*(value for value, _ in self.data), *(value for _, value, _ in self.products)]
+
+    @property
+    def nests(self) -> list[scf.ForOp]:
+        """The nest, and those that reduced rows have in their place, too."""
+        return [self.loop, *(fill for fill, stays in self.fills.items() if not stays)]
 
     @property
     def sums(self) -> list[int]:

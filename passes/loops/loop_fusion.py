@@ -43,6 +43,7 @@ from ulam.passes.loops.effects import (
     UNKNOWN,
     Effect,
     Root,
+    changed_roots,
     functions,
     may_overlap,
     root,
@@ -84,8 +85,9 @@ def run_on(op: Operation, before_reverse_mode: bool, reassociate: bool) -> bool:
 
 @record
 class _Summary:
-    """What an op between two loops needs and does, regions included."""
+    """What an op between two loops needs and does, regions included. `reassociate`: as that of the pass."""
 
+    reassociate: bool
     used: set[SSAValue] = field(default_factory=set[SSAValue])
     read: set[Root] = field(default_factory=set[Root])
     written: set[Root] = field(default_factory=set[Root])
@@ -109,7 +111,7 @@ class _Summary:
             self.is_fixed = self.is_fixed or bool(bits & _ORDERED) or isinstance(op, rt.MarkOp)
             if bits & _LEAVE and not rt.HarmlessAttr.marks(op):
                 self.may_leave = True
-        self.written |= written_roots(op)
+        self.written |= changed_roots(op) if self.reassociate else written_roots(op)
         for operand in operand_tuple(op):
             if type(type_ := operand.type) is rt.BufferType:
                 self.read.add(UNKNOWN if isinstance(type_.element, rt.BufferType) else root(operand))
@@ -135,10 +137,10 @@ def _overlap(first: set[Root], second: set[Root]) -> bool:
 class CountedLoop:
     """A loop and what is known of it."""
 
-    def __init__(self, op: scf.ForOp) -> None:
+    def __init__(self, op: scf.ForOp, reassociate: bool = False) -> None:
         self.op = op
         self.accesses = LoopAccesses(op)
-        self.summary = _Summary()
+        self.summary = _Summary(reassociate)
         self.is_serial = any(is_serial(op.body.block, k) for k in range(len(op.results)))
         if self.accesses.is_known:
             self.summary.used = {*op.operands, *self.accesses.used}
@@ -187,7 +189,7 @@ class _Late:
 
     results: set[SSAValue]
     ops: list[Operation] = field(default_factory=list[Operation])
-    summary: _Summary = field(default_factory=_Summary)
+    summary: _Summary = field(default_factory=lambda: _Summary(True))
 
 
 class Fusion:
@@ -226,7 +228,7 @@ class Fusion:
     def _loop(self, op: scf.ForOp) -> CountedLoop:
         found = self._loops.get(op)
         if found is None:
-            found = self._loops[op] = CountedLoop(op)
+            found = self._loops[op] = CountedLoop(op, self.reassociate)
         return found
 
     def _summary(self, op: Operation) -> _Summary:
@@ -234,7 +236,7 @@ class Fusion:
             return self._loop(op).summary
         found = self._summaries.get(op)
         if found is None:
-            found = self._summaries[op] = _Summary()
+            found = self._summaries[op] = _Summary(self.reassociate)
             found.visit(op)
         return found
 

@@ -27,8 +27,8 @@ from ulam.library.kernels import KERNELS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import PURE, UNKNOWN, Root, kernel_buffers, root, viewed
-from ulam.passes.loops.filled_buffers import changed_by, users
+from ulam.passes.loops.effects import PURE, UNKNOWN, Root, changed_roots_within, kernel_buffers, root, viewed
+from ulam.passes.loops.filled_buffers import users
 from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.remarks import remark_on
 
@@ -143,7 +143,7 @@ def _may_move(op: Operation, fillers: list[Operation], memory: list[rt.AllocOp],
     between = op.next_op
     while between is not None and between is not branch:
         if between not in fillers:
-            written = changed_by(between)
+            written = changed_roots_within(between)
             if UNKNOWN in written or not written.isdisjoint(read):
                 return False
         between = between.next_op

@@ -87,7 +87,7 @@ FORMS = {
         "{ vector[n] r; r[1] = a * t; for (i in 2 : n) r[i] = y[i] - b * y[i - 1]; r ~ normal(0, s); } "
         "{ vector[n] r; r[1] = a; for (i in 2 : n) r[i] = y[i] - b * y[i - 1]; r[2 : n] ~ normal(0, s); "
         "target += r[1]; } }",
-        1,
+        2,
     ),
 }
 KEPT = {

@@ -62,6 +62,28 @@ FORMS = {
         "y ~ normal(append_col(rep_vector(1, N), X) * append_row(a, beta), s);",
         "reduced rows",
     ),
+    # means that other statements read, too, filled by loops and by a product, step by step
+    "mean_of_two_densities": (
+        "vector[N] mu = a + b * x + beta[g]; y ~ normal(mu, s); z ~ poisson_log(mu);",
+        "reduced rows",
+    ),
+    "mean_of_a_density_and_a_sum": (
+        "vector[N] mu = a + X * beta; y ~ normal(mu, s); target += -0.1 * fmax(dot_self(mu), b);",
+        "reduced rows",
+    ),
+    "mean_made_of_another_one": (
+        "vector[N] e = X * beta; vector[N] mu = a + e + b * x; y ~ normal(mu, s); z ~ poisson_log(mu - e);"
+        " c ~ poisson_log(e + a);",
+        "reduced rows",
+    ),
+    "mean_of_some_rows": (
+        "vector[N] mu = a + X * beta; y ~ normal(mu, s); if (N > 1) z[2 : N] ~ poisson_log(b + mu[2 : N]);",
+        "reduced rows",
+    ),
+    "mean_of_counts_that_repeat": (
+        "vector[N] mu = a + b * to_vector(c) + beta[g]; y ~ normal(mu, s); z ~ poisson_log(mu);",
+        "unique rows",
+    ),
     # sums to an end that data say
     "ordered_effects": (
         "for (n in 1 : N) { real e = 0; for (k in 1 : c[n]) e += beta[k]; y[n] ~ normal(a + b * e, s); }",

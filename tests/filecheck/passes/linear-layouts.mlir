@@ -376,3 +376,50 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
     func.return %none : f64
   }
 }
+
+// -----
+
+// Something else reads the means, too: what fills them stays, and the loop as it was has a copy of its own.
+// CHECK-LABEL: @evaluate
+// CHECK:      %mu = rt.alloc %n
+// CHECK:      rt.store {{.*}}, %mu[%i]
+// CHECK:      scf.if
+// CHECK-NOT:  %mu[
+// CHECK:      } else {
+// CHECK:        [[OWN:%mu_[0-9]+]] = rt.alloc %n
+// CHECK:        rt.store {{.*}}, [[OWN]]
+// CHECK:        rt.load [[OWN]][%j]
+// CHECK:      rt.load %mu[%k]
+// CHECK-NEXT: rt.math exp
+// CHECK-LABEL: @bind
+// CHECK:      rt.kernel design_rows
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %b = rt.load %theta[%i0] : f64
+    %mu = rt.alloc %n : !rt.buf<f64>
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %u = rt.load %x[%i] : f64
+      %m = arith.mulf %b, %u : f64
+      rt.store %m, %mu[%i] : f64
+    }
+    scf.for %j = %i0 to %n step %i1 : i64 {
+      %v = rt.load %y[%j] : f64
+      %m = rt.load %mu[%j] : f64
+      %r = arith.subf %v, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      ad.target_add %q
+    }
+    scf.for %k = %i0 to %n step %i1 : i64 {
+      %m = rt.load %mu[%k] : f64
+      %e = rt.math exp(%m) : (f64) -> f64
+      ad.target_add %e
+    }
+    %zero = arith.constant 0.0 : f64
+    func.return %zero : f64
+  }
+}

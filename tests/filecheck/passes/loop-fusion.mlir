@@ -232,3 +232,23 @@ func.func @handed_on(%a: f64, %n: i64) attributes {rt.entry = #rt.entry} {
   }
   func.return
 }
+
+// A kernel between the loops that only reads what both read is no hindrance.
+// CHECK-LABEL: @read_by_a_kernel
+// CHECK-COUNT-1: scf.for
+// CHECK-NOT: scf.for
+func.func @read_by_a_kernel(%n: i64, %zero: i64, %one: i64) {
+  %x = rt.alloc %n : !rt.buf<f64>
+  %y = rt.alloc %n : !rt.buf<f64>
+  %p = rt.alloc %n : !rt.buf<f64>
+  scf.for %i = %zero to %n step %one : i64 {
+    %b = rt.load %x[%i] : f64
+    rt.store %b, %y[%i] : f64
+  }
+  rt.kernel multiply(%x, %x, %one, %one, %one, %p) : (!rt.buf<f64>, !rt.buf<f64>, i64, i64, i64, !rt.buf<f64>) -> ()
+  scf.for %i = %zero to %n step %one : i64 {
+    %b = rt.load %x[%i] : f64
+    rt.store %b, %y[%i] : f64
+  }
+  func.return
+}
