@@ -47,6 +47,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "carry-elements": (*_any("rt.alloc loop:rt.alloc"), *_any("loop:rt.store"), *_any("loop:rt.load")),
     "dead-stores": (*_any("rt.alloc loop:rt.alloc"), *_any("rt.store loop:rt.store")),
     "additions-in-place": (*_any("rt.alloc loop:rt.alloc"), *_any("loop:rt.store"), *_any("loop:arith.addf fma")),
+    "split-memory": (*_any("rt.alloc"), *_any("arith.muli"), *_any("loop:rt.load")),
     "sink-fills": (*_any("scf.if"), *_any("rt.alloc"), *_any("loop:rt.load"), *_any("loop:rt.store rt.kernel")),
     "loops-from-guards": (*_any("scf.if loop:scf.if"), *_any("loop:ad.target_add")),
     "loops-from-zero": _any("loop:arith.subi"),

@@ -50,6 +50,7 @@ SMALL_SIZES = 'if-changed{passes="small-sizes" then="fold,forward-stores{functio
 _SCALARS = "unroll-small{function=evaluate},fold"
 _BEFORE_DATA = (
     'if-changed{passes="lazy-comparisons,loops-from-zero,invariant-sizes" then="simplify"}',
+    "split-memory{function=evaluate}",
     'if-changed{passes="branch-additions,overwritten-memory,loops-from-guards,carry-elements" then="cse,dce"}',
     "share-kernels",
     f'if-changed{{passes="inline-kernels" then="{_SCALARS},{_SCALARS},forward-stores{{function=evaluate}},cse,dce"}}',

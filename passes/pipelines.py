@@ -65,6 +65,7 @@ PASSES: dict[str, str] = {
     "additions-in-place": "ulam.passes.loops.additions_in_place:AdditionsInPlace",
     "elements-by-index": "ulam.passes.loops.elements_by_index:ElementsByIndex",
     "elements-of-views": "ulam.passes.loops.elements_of_views:ElementsOfViews",
+    "split-memory": "ulam.passes.loops.split_memory:SplitMemory",
     "sink-fills": "ulam.passes.loops.sink_fills:SinkFills",
     "sink-bound": "ulam.passes.loops.sink_bound:SinkBound",
     "small-sizes": "ulam.passes.loops.small_sizes:SmallSizes",

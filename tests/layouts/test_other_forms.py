@@ -84,6 +84,22 @@ FORMS = {
         "vector[N] mu = a + b * to_vector(c) + beta[g]; y ~ normal(mu, s); z ~ poisson_log(mu);",
         "unique rows",
     ),
+    # a matrix with a column for each outcome, filled by columns and by rows
+    "columns_of_outcomes": (
+        "matrix[N, 2] mu; mu[, 1] = a + b * x; mu[, 2] = b + X * beta; y ~ normal(mu[, 1], s);"
+        " z ~ poisson_log(mu[, 2]);",
+        "reduced rows",
+    ),
+    "rows_of_outcomes": (
+        "array[2] vector[N] mu; for (n in 1 : N) { mu[1, n] = a + b * x[n]; mu[2, n] = b + 0.1 * c[n]; }"
+        " y ~ normal(mu[1], s); for (n in 1 : N) z[n] ~ poisson_log(mu[2, n]);",
+        "reduced rows",
+    ),
+    "counts_in_a_column": (
+        "matrix[N, 3] mu; mu[, 1] = a + b * x; mu[, 3] = b + 0.1 * to_vector(c); y ~ normal(mu[, 1], s);"
+        " z ~ poisson_log(mu[, 3]);",
+        "unique rows",
+    ),
     # sums to an end that data say
     "ordered_effects": (
         "for (n in 1 : N) { real e = 0; for (k in 1 : c[n]) e += beta[k]; y[n] ~ normal(a + b * e, s); }",
