@@ -13,6 +13,7 @@ Rows that `sort-rows` has put in an order (`ad.segments`) are added by runs: one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from xdsl.context import Context
@@ -24,6 +25,7 @@ from xdsl.passes import ModulePass
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.costs import WIDENED
 from ulam.library.records import record
 from ulam.passes.builder import REASSOCIATE, WRAPS
 from ulam.passes.loops.effects import is_speculatable, may_overlap, root
@@ -71,7 +73,7 @@ def _scatters(loop: scf.ForOp, scattered: list[ad.AccumulateOp], divisions: bool
     if divisions:  # a part that is stored and loaded again takes as long as half of one
         costly = costly or sum(isinstance(op, arith.DivfOp) for op in loop.body.block.ops) >= len(scattered)
     read: list[SSAValue] = []
-    for op in loop.body.block.ops:
+    for op in _computing(loop, divisions):
         if isinstance(op, rt.MathOp):
             costly = costly or is_costly_function(op)
         elif isinstance(op, rt.LoadOp | ad.TakeOp | ad.KeptOp):
@@ -85,6 +87,24 @@ def _scatters(loop: scf.ForOp, scattered: list[ad.AccumulateOp], divisions: bool
         return []
     movable = all(_is_outside(op.buffer, loop) and _slice(op.index, loop) is not None for op in scattered)
     return scattered if movable else []
+
+
+def _computing(loop: scf.ForOp, branches: bool) -> Iterator[Operation]:
+    """The ops of a loop's body; of `branches` that only choose what they give those of their arms in their place, which
+    are computed side by side, too."""
+    for op in loop.body.block.ops:
+        if branches and isinstance(op, scf.IfOp) and op.results:
+            arms = [inner for inner in ops_within(op) if not isinstance(inner, scf.IfOp)]
+            yield from arms if all(map(_is_widened, arms)) else (op,)
+        else:
+            yield op
+
+
+def _is_widened(op: Operation) -> bool:
+    """Whether an op of an arm may be computed for several iterations at once."""
+    if isinstance(op, rt.MathOp):
+        return not is_costly_function(op) or op.function.data in WIDENED
+    return isinstance(op, rt.LoadOp | scf.YieldOp) or is_speculatable(op)
 
 
 def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:

@@ -154,3 +154,52 @@ func.func @divides(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n:
   }
   func.return
 }
+
+// So is a branch that only chooses a value: both arms are computed where a function does so for several rows. With one
+// that is called row by row the loop stays.
+// CHECK-LABEL: func.func @chooses
+// CHECK-NOT: stack
+// DIVISIONS-LABEL: func.func @chooses
+// DIVISIONS: rt.alloc stack
+// DIVISIONS: scf.if
+// DIVISIONS: rt.math exp
+// DIVISIONS: rt.store
+// DIVISIONS: ad.accumulate
+// DIVISIONS-LABEL: func.func @chooses_one_by_one
+// DIVISIONS-NOT: rt.alloc stack
+func.func @chooses(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  scf.for %i = %zero to %n step %one : i64 {
+    %v = rt.load %x[%i] : f64
+    %k = rt.load %idx[%i] : i32
+    %k64 = arith.extsi %k : i32 to i64
+    %is = arith.cmpi eq, %k64, %one : i64
+    %e = scf.if %is -> (f64) {
+      %f = rt.math exp(%v) : (f64) -> f64
+      scf.yield %f : f64
+    } else {
+      scf.yield %v : f64
+    }
+    ad.accumulate %adj[%k64], %e
+  }
+  func.return
+}
+func.func @chooses_one_by_one(%x: !rt.buf<f64>, %idx: !rt.buf<i32>, %adj: !rt.buf<f64>, %n: i64) attributes {rt.entry = #rt.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  scf.for %i = %zero to %n step %one : i64 {
+    %v = rt.load %x[%i] : f64
+    %k = rt.load %idx[%i] : i32
+    %k64 = arith.extsi %k : i32 to i64
+    %is = arith.cmpi eq, %k64, %one : i64
+    %e = scf.if %is -> (f64) {
+      %f = rt.math lgamma(%v) : (f64) -> f64
+      scf.yield %f : f64
+    } else {
+      scf.yield %v : f64
+    }
+    ad.accumulate %adj[%k64], %e
+  }
+  func.return
+}
