@@ -62,6 +62,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "interchange-loops": (*_any("loop:rt.alloc"), *_any("loop:scf.for")),
     "shared-divisors": _any("loop:arith.divf"),
     "share-arms": _any("loop:scf.if"),
+    "invariant-loops": _any("loop:scf.for scf.if loop:scf.if"),
     "tabulate-invariants": _any("loop:scf.for loop:scf.if"),
     "powers-to-exponentials": _any("pow"),
     "logs-of-choices": (*_any("loop:rt.math"), *_any("loop:scf.if loop:arith.select")),

@@ -6,7 +6,7 @@
 
 So where a program lists the rows of a kind, as those with zeros or censored ones, and rows have a vector in common.
 What such loops read is data alone then, and their rows may be equal (`unique-rows`). Only elements that cost little, as
-sums of products do, and memory that nothing else reads.
+sums of products and the exponential of one do, and memory that nothing else reads.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_within
+from ulam.library.costs import WIDENED
 from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.elements_at_reads import ops_needed, stay_until
@@ -34,6 +35,8 @@ from ulam.passes.settled import ENTRIES
 
 _MOST = 12
 """Ops that compute an element."""
+_MOST_TIMES = 2
+"""Loops for which elements are computed that evaluate a function."""
 
 
 class ElementsByIndex(TellingPass):
@@ -67,7 +70,7 @@ def _move(alloc: rt.AllocOp, slices: DataSlices) -> bool:
     if not all(_is_gathered(load, filling, slices) for load in loads):
         return False
     needed = ops_needed(store.value, filling.body.block)
-    if needed is None or len(needed) > _MOST or any(map(is_costly_function, needed)):
+    if needed is None or len(needed) > _MOST or not _are_cheap(needed, len(loads)):
         return False
     if any(_is_parameter(op, filling, slices) for op in needed):
         return False
@@ -80,6 +83,13 @@ def _move(alloc: rt.AllocOp, slices: DataSlices) -> bool:
     discard(store)
     remark_on(ElementsByIndex.name, filling, "elements are computed where they are read by index", done=True)
     return True
+
+
+def _are_cheap(needed: Sequence[Operation], times: int) -> bool:
+    """Whether elements may be computed for several loops: these evaluate one function, for two, of those that are
+    computed for several rows at once. Lists of rows mostly have each row once."""
+    costly = [op.function.data for op in needed if isinstance(op, rt.MathOp) and is_costly_function(op)]
+    return not costly or (len(costly) == 1 and times <= _MOST_TIMES and costly[0] in WIDENED)
 
 
 def _is_parameter(op: Operation, filling: scf.ForOp, slices: DataSlices) -> bool:

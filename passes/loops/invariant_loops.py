@@ -75,8 +75,10 @@ def _hoist(block: Block, around: scf.ForOp | scf.IfOp, data: DataSlices | None =
             if written is None:
                 written = list(written_roots_within(around))
             free = free_values_of_op(op)
-            outside = not any(is_inside(value, around) for value in free)
+            constants = [value.owner for value in free if isinstance(value.owner, arith.ConstantOp)]
+            outside = not any(is_inside(value, around) for value in free if value.owner not in constants)
             if outside and _only_computes(op, written) and (data is None or _is_of(data, op, free)):
+                _take_out(constants, around)
                 _move(op, around, _reached(block, around))
                 changed = True
                 continue
@@ -133,6 +135,15 @@ def _reached(block: Block, around: scf.ForOp | scf.IfOp) -> list[Operation]:
 
 def _integer_comparison(predicate: str, a: SSAValue, b: SSAValue) -> arith.CmpiOp:
     return arith.CmpiOp.create(operands=(a, b), result_types=(i1,), properties={"predicate": CMPI[predicate]})
+
+
+def _take_out(constants: list[arith.ConstantOp], around: Operation) -> None:
+    """Puts constants that stand in an op in front of it."""
+    assert around.parent is not None
+    for op in dict.fromkeys(constants):
+        if around.is_ancestor(op):
+            op.detach()
+            around.parent.insert_op_before(op, around)
 
 
 def _move(inner: scf.ForOp, around: scf.ForOp | scf.IfOp, reached: list[Operation]) -> None:

@@ -45,6 +45,8 @@ class LightenLoops(NestedPass):
                 f'then="cse,dce,{hoist}"}}',
                 "defer-checks{branches=true brief=true}" if branches else "defer-checks",
                 "cse",
+                # Rows that check what all of them share do so once, now that what is checked is a value.
+                *(['if-changed{passes="invariant-loops" then="cse,dce"}'] if branches else []),
                 'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data{rejections=true}"}'
                 if branches
                 else 'if-changed{passes="tabulate-invariants" then="dce"}',

@@ -20,6 +20,16 @@ data {
   matrix[N, K] X;
   array[N, K] int<lower=0, upper=1> caught;
 }
+transformed data {
+  array[sum(d)] int ones;
+  array[N - sum(d)] int zeros;
+  {
+    int one = 1, zero = 1;
+    for (n in 1 : N) {
+      if (d[n]) { ones[one] = n; one += 1; } else { zeros[zero] = n; zero += 1; }
+    }
+  }
+}
 parameters { real a, b; vector<lower=0, upper=1>[K] p; vector[K] beta; real<lower=0> s; }
 """
 FORMS = {
@@ -98,6 +108,18 @@ FORMS = {
     "counts_in_a_column": (
         "matrix[N, 3] mu; mu[, 1] = a + b * x; mu[, 3] = b + 0.1 * to_vector(c); y ~ normal(mu[, 1], s);"
         " z ~ poisson_log(mu[, 3]);",
+        "unique rows",
+    ),
+    # lists of the rows of two kinds, of a vector that evaluates a function
+    "lists_of_kinds": (
+        "vector[N] m = exp(a + b * to_vector(d)); t[ones] ~ exponential(m[ones]);"
+        " target += -dot_product(t[zeros], m[zeros]);",
+        "unique rows",
+    ),
+    # cutpoints that each row checks
+    "checks_of_cutpoints": (
+        "vector[2] cuts = [a, a + s]'; for (n in 1 : N) { real eta = b; if (d[n]) eta += beta[1];"
+        " (1 + c[n]) ~ ordered_logistic(eta, cuts); }",
         "unique rows",
     ),
     # sums to an end that data say

@@ -46,5 +46,53 @@ func.func @evaluate(%p: !rt.buf<f64>, %flags: i32) -> f64 attributes {rt.entry =
     %e = rt.math exp(%v) : (f64) -> f64
     ad.target_add %e
   }
+  // A function for two lists of rows: computed for both. For three of them: as it was.
+  // CHECK-COUNT-2: arith.negf
+  // CHECK:         arith.constant 7
+  // CHECK:         rt.store
+  %s = rt.alloc %n : !rt.buf<f64>
+  scf.for %i = %i0 to %n step %i1 : i64 {
+    %v = rt.load %x[%i] : f64
+    %l = arith.negf %v : f64
+    %w = rt.math exp(%l) : (f64) -> f64
+    rt.store %w, %s[%i] initial : f64
+  }
+  scf.for %k = %i0 to %count step %i1 : i64 {
+    %r = rt.load %list[%k] : i32
+    %at = arith.extsi %r : i32 to i64
+    %v = rt.load %s[%at] : f64
+    ad.target_add %v
+  }
+  scf.for %k = %i1 to %count step %i1 : i64 {
+    %r = rt.load %list[%k] : i32
+    %at = arith.extsi %r : i32 to i64
+    %v = rt.load %s[%at] : f64
+    ad.target_add %v
+  }
+  %behind = arith.constant 7 : i64
+  %three = rt.alloc %n : !rt.buf<f64>
+  scf.for %i = %i0 to %n step %i1 : i64 {
+    %v = rt.load %x[%i] : f64
+    %w = rt.math exp(%v) : (f64) -> f64
+    rt.store %w, %three[%i] initial : f64
+  }
+  scf.for %k = %i0 to %count step %i1 : i64 {
+    %r = rt.load %list[%k] : i32
+    %at = arith.extsi %r : i32 to i64
+    %v = rt.load %three[%at] : f64
+    ad.target_add %v
+  }
+  scf.for %k = %i1 to %count step %i1 : i64 {
+    %r = rt.load %list[%k] : i32
+    %at = arith.extsi %r : i32 to i64
+    %v = rt.load %three[%at] : f64
+    ad.target_add %v
+  }
+  scf.for %k = %behind to %count step %i1 : i64 {
+    %r = rt.load %list[%k] : i32
+    %at = arith.extsi %r : i32 to i64
+    %v = rt.load %three[%at] : f64
+    ad.target_add %v
+  }
   func.return %z : f64
 }

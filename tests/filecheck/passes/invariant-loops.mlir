@@ -120,3 +120,30 @@ builtin.module {
 // CHECK:         } else {
 // CHECK-NEXT:      %other = scf.for %j = %0 to %m
 // CHECK:           scf.for %k = %0 to %end
+
+// -----
+
+// A constant that stands in the loop goes with what uses it.
+builtin.module {
+  func.func @evaluate(%x: !rt.buf<f64>, %n: i64, %m: i64) -> f64 attributes {rt.entry = #rt.entry} {
+    %0 = arith.constant 0 : i64
+    %1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %total = scf.for %t = %0 to %n step %1 iter_args(%so_far = %zero) -> (f64) : i64 {
+      %two = arith.constant 2.0 : f64
+      %sum = scf.for %i = %0 to %m step %1 iter_args(%part = %zero) -> (f64) : i64 {
+        %e = rt.load %x[%i] : f64
+        %twice = arith.mulf %e, %two : f64
+        %p = arith.addf %part, %twice : f64
+        scf.yield %p : f64
+      }
+      %next = arith.addf %so_far, %sum : f64
+      scf.yield %next : f64
+    }
+    func.return %total : f64
+  }
+}
+// CHECK:         %two = arith.constant
+// CHECK:         %sum = scf.for
+// CHECK:         scf.for %t = %0 to %n
+// CHECK-NEXT:      %next = arith.addf
