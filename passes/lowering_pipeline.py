@@ -78,8 +78,10 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         f'if-changed{{passes="powers-to-exponentials{{function=evaluate}}" then="{tables}"}}',
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
         'if-changed{passes="sums-to-target" then="cse,dce"}',
+        # Ahead of layouts, which take elements at an index for coefficients of groups.
+        'if-changed{passes="elements-by-index" then="fold,cse,dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
-        'if-changed{passes="terms-at-stores,elements-at-reads,elements-by-index,private-rows" then="fold,cse,dce"}',
+        'if-changed{passes="terms-at-stores,elements-at-reads,private-rows" then="fold,cse,dce"}',
         f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}',
         "dead-stores",
     )

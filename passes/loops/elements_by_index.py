@@ -36,7 +36,7 @@ from ulam.passes.settled import ENTRIES
 _MOST = 12
 """Ops that compute an element."""
 _MOST_TIMES = 2
-"""Loops for which elements are computed that evaluate a function."""
+"""Lists of rows for which elements are computed that evaluate a function."""
 
 
 class ElementsByIndex(TellingPass):
@@ -70,7 +70,7 @@ def _move(alloc: rt.AllocOp, slices: DataSlices) -> bool:
     if not all(_is_gathered(load, filling, slices) for load in loads):
         return False
     needed = ops_needed(store.value, filling.body.block)
-    if needed is None or len(needed) > _MOST or not _are_cheap(needed, len(loads)):
+    if needed is None or len(needed) > _MOST or not _are_cheap(needed, loads):
         return False
     if any(_is_parameter(op, filling, slices) for op in needed):
         return False
@@ -85,11 +85,30 @@ def _move(alloc: rt.AllocOp, slices: DataSlices) -> bool:
     return True
 
 
-def _are_cheap(needed: Sequence[Operation], times: int) -> bool:
-    """Whether elements may be computed for several loops: these evaluate one function, for two, of those that are
-    computed for several rows at once. Lists of rows mostly have each row once."""
+def _are_cheap(needed: Sequence[Operation], loads: Sequence[rt.LoadOp]) -> bool:
+    """Whether elements may be computed for each row that reads them: without functions that cost much, or with one that
+    is computed for several rows at once, for two lists of rows, whose own functions cost as much. Two lists mostly
+    have each element once; one index may have it many times.
+    """
     costly = [op.function.data for op in needed if isinstance(op, rt.MathOp) and is_costly_function(op)]
-    return not costly or (len(costly) == 1 and times <= _MOST_TIMES and costly[0] in WIDENED)
+    if not costly:
+        return True
+    lists = {_list_of(load) for load in loads}
+    readers = [load.parent for load in loads]
+    return (
+        len(costly) == 1
+        and costly[0] in WIDENED
+        and len(loads) == len(lists) == _MOST_TIMES
+        and all(reader is not None and any(map(is_costly_function, reader.ops)) for reader in readers)
+    )
+
+
+def _list_of(load: rt.LoadOp) -> SSAValue:
+    """The list that has the index of an element."""
+    op = load.index.owner
+    while isinstance(op, Operation) and not isinstance(op, rt.LoadOp):
+        op = op.operands[0].owner
+    return op.buffer if isinstance(op, rt.LoadOp) else load.index
 
 
 def _is_parameter(op: Operation, filling: scf.ForOp, slices: DataSlices) -> bool:

@@ -11,7 +11,8 @@ without an iteration: hence the branch. Outside of it the loop can become one wi
 
 Loops over something else, as over elements that are checked, stay in it. What a loop reads is computed ahead of the
 branch, of arguments that are harmless where it is not taken: nothing of what is computed then reaches a derivative.
-Levels 3 and 4.
+Loops that fill memory leave branches in which no other loops are; what they load ahead, as a row does for all of its
+columns, they load themselves. Levels 3 and 4.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from ulam.dialects.scalar_ops import constant, constant_integer, predicate_of
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.effects import is_speculatable, written_roots_within
+from ulam.passes.loops.effects import is_speculatable, may_overlap, root, written_roots_within
+from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import discard
+from ulam.passes.rewriting import copies, discard
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import EVALUATE
 
+_MOST = 20
+"""Ops that each iteration computes itself."""
 _LEAST = {"sge": 0, "sgt": 1}
 """What an integer is at least that compares so with 0."""
 
@@ -54,16 +58,56 @@ def _take_out(branch: scf.IfOp) -> bool:
     if not loops or branch.results or (branch.false_region.blocks and len(list(branch.false_region.block.ops)) > 1):
         return False
     kept = [op for op in ops if op not in loops]
-    if not all(isinstance(op, rt.CheckOp | ad.TargetAddOp | scf.ForOp) or is_speculatable(op) for op in kept):
+    fills = any(written_roots_within(loop) for loop in loops)
+    may_stay = (rt.CheckOp, ad.TargetAddOp, rt.LoadOp if fills else scf.ForOp)
+    if not all(isinstance(op, may_stay) or is_speculatable(op) for op in kept):
         return False
-    if not all(_only_adds(op) for op in ops if isinstance(op, scf.ForOp)):
+    if any(op.results or (not fills and written_roots_within(op)) for op in ops if isinstance(op, scf.ForOp)):
         return False
     needed: dict[Operation, None] = {}
-    if not all(_collect(value, branch, needed) for loop in loops for value in _read_by(loop)):
+    if not all(_collect(value, branch, needed, fills) for loop in loops for value in _read_by(loop)):
+        return False
+    inside = _depending_on_loads([op for op in kept if op in needed])
+    if not all(_may_go_inside(loop, inside, loops) for loop in loops):
         return False
     remark_on(LoopsFromGuards.name, loops[0], "it stands outside of the branch that asks whether it runs", done=True)
-    _move(branch, [op for op in kept if op in needed], loops)
+    for loop in loops:
+        _put_inside(inside, loop)
+    _move(branch, [op for op in kept if op in needed and op not in inside], loops)
     return True
+
+
+def _depending_on_loads(ops: list[Operation]) -> list[Operation]:
+    """What of some ops, in order, loads from memory, or is computed of what others have loaded."""
+    found: list[Operation] = []
+    for op in ops:
+        if isinstance(op, rt.LoadOp) or any(operand.owner in found for operand in op.operands):
+            found.append(op)
+    return found
+
+
+def _may_go_inside(loop: scf.ForOp, ops: list[Operation], loops: list[scf.ForOp]) -> bool:
+    """Whether a loop may compute ops itself: they are cheap, its range needs none of them, and no loop writes to what
+    they read.
+    """
+    if len(ops) > _MOST or any(map(is_costly_function, ops)) or any(value.owner in ops for value in loop.operands):
+        return False
+    written = {memory for other in loops if ops for memory in written_roots_within(other)}
+    return not any(
+        may_overlap(root(op.buffer), memory) for op in ops if isinstance(op, rt.LoadOp) for memory in written
+    )
+
+
+def _put_inside(ops: list[Operation], loop: scf.ForOp) -> None:
+    """Lets each iteration of a loop compute ops that stand ahead of it."""
+    body = loop.body.block
+    values: dict[SSAValue, SSAValue] = {}
+    assert body.first_op is not None
+    new = copies(ops, values)
+    body.insert_ops_before(new, body.first_op)
+    for old, value in values.items():
+        for use in [use for use in old.uses if loop.is_ancestor(use.operation) and use.operation not in new]:
+            use.operation.operands[use.index] = value
 
 
 def _only_runs_if(condition: SSAValue, loop: scf.ForOp) -> bool:
@@ -73,8 +117,8 @@ def _only_runs_if(condition: SSAValue, loop: scf.ForOp) -> bool:
         return False
     number = constant_integer(compare.rhs)
     end, more = loop.ub, 0
-    if isinstance(op := end.owner, arith.AddiOp) and (offset := constant_integer(op.rhs)) is not None:
-        end, more = op.lhs, offset
+    if isinstance(op := end.owner, arith.AddiOp | arith.SubiOp) and (offset := constant_integer(op.rhs)) is not None:
+        end, more = op.lhs, offset if isinstance(op, arith.AddiOp) else -offset
     return number is not None and _narrow(end) is _narrow(compare.lhs) and begin + 1 - more >= number + least
 
 
@@ -82,24 +126,19 @@ def _narrow(value: SSAValue) -> SSAValue:
     return value.owner.input if isinstance(value.owner, arith.ExtSIOp) else value
 
 
-def _only_adds(loop: scf.ForOp) -> bool:
-    """Whether a loop has no results and writes to no memory."""
-    return not loop.results and not written_roots_within(loop)
-
-
 def _read_by(loop: scf.ForOp) -> list[SSAValue]:
     return [*loop.operands, *free_values(loop.body)]
 
 
-def _collect(value: SSAValue, branch: scf.IfOp, needed: dict[Operation, None]) -> bool:
-    """Adds the ops of a branch that a value is computed by; whether all of them may run ahead of it."""
+def _collect(value: SSAValue, branch: scf.IfOp, needed: dict[Operation, None], loads: bool) -> bool:
+    """Adds the ops of a branch that a value is computed by; whether all of them may run ahead of it, or are `loads`."""
     op = value.owner
     if not is_inside(value, branch) or op in needed:
         return True
-    if not isinstance(op, Operation) or not is_speculatable(op):
+    if not isinstance(op, Operation) or not (is_speculatable(op) or (loads and isinstance(op, rt.LoadOp))):
         return False
     needed[op] = None
-    return all(_collect(operand, branch, needed) for operand in op.operands)
+    return all(_collect(operand, branch, needed, loads) for operand in op.operands)
 
 
 def _move(branch: scf.IfOp, ahead: list[Operation], loops: list[scf.ForOp]) -> None:

@@ -18,6 +18,7 @@ data {
   vector[N] x, y;
   vector<lower=0>[N] t;
   matrix[N, K] X;
+  array[N] vector[K] outcomes;
   array[N, K] int<lower=0, upper=1> caught;
 }
 transformed data {
@@ -112,9 +113,20 @@ FORMS = {
     ),
     # lists of the rows of two kinds, of a vector that evaluates a function
     "lists_of_kinds": (
-        "vector[N] m = exp(a + b * to_vector(d)); t[ones] ~ exponential(m[ones]);"
-        " target += -dot_product(t[zeros], m[zeros]);",
+        "vector[N] m = exp(a + b * to_vector(d)); z[ones] ~ neg_binomial_2(m[ones], s);"
+        " z[zeros] ~ neg_binomial_2(m[zeros], 1 + s);",
         "unique rows",
+    ),
+    "lists_of_seen_and_unseen": (
+        "vector[N] m = a + b * x + beta[g]; y[ones] ~ normal(m[ones], s);"
+        " target += normal_lccdf(y[zeros] | m[zeros], s);",
+        "reduced rows",
+    ),
+    # means of vectors that a nest fills, element by element
+    "elements_of_mean_vectors": (
+        "array[N] vector[K] mu; for (n in 1 : N) for (k in 1 : K) mu[n, k] = a + beta[k] * x[n];"
+        " outcomes ~ multi_normal_cholesky(mu, add_diag(rep_matrix(0, K, K), s));",
+        "reduced rows",
     ),
     # cutpoints that each row checks
     "checks_of_cutpoints": (
@@ -158,7 +170,8 @@ def data_of(n: int, columns: int = 3) -> dict[str, Any]:
     return {
         "N": n, "K": columns, "J": 3, "c": rng.integers(0, 3, n), "d": rng.integers(0, 2, n), "z": rng.poisson(1, n),
         "g": rng.integers(1, 4, n), "x": rng.normal(size=n), "y": rng.normal(size=n), "t": rng.integers(0, 5, n) * 0.5,
-        "X": rng.normal(size=(n, columns)), "caught": rng.integers(0, 2, (n, columns)),
+        "X": rng.normal(size=(n, columns)), "outcomes": rng.normal(size=(n, columns)),
+        "caught": rng.integers(0, 2, (n, columns)),
     }  # fmt: skip
 
 

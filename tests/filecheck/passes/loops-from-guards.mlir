@@ -64,8 +64,8 @@ func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.ent
       ad.target_add %z
     }
   }
-  // CHECK:      scf.if
-  // CHECK-NEXT:   scf.for
+  // CHECK-NOT:  scf.if
+  // CHECK:      rt.store %{{.*}}, %memory
   scf.if %runs {
     scf.for %n = %i0 to %rows step %i1 : i64 {
       %v = rt.load %x[%n] : f64
@@ -120,4 +120,38 @@ func.func @evaluate(%theta : !rt.buf<f64>, %elements : i64) -> f64 attributes {r
     }
   }
   func.return %zero : f64
+}
+
+// -----
+
+// A row fills its columns of what it has loaded for all of them: the loop loads it.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.if
+// CHECK-NOT:    scf.for
+// CHECK:      } else {
+// CHECK:      scf.for %k
+// CHECK-NEXT:   rt.load %x[%i0]
+// CHECK:        rt.store
+func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+  %size = rt.bound 0 : i32
+  %columns = arith.extsi %size : i32 to i64
+  %x = rt.bound 1 : !rt.buf<f64>
+  %i0 = arith.constant 0 : i64
+  %i1 = arith.constant 1 : i64
+  %two = arith.constant 2 : i32
+  %zero = arith.constant 0.0 : f64
+  %memory = rt.alloc %columns : !rt.buf<f64>
+  %more = arith.subi %columns, %i1 : i64
+  %runs = arith.cmpi sge, %size, %two : i32
+  scf.if %runs {
+    %v = rt.load %x[%i0] : f64
+    scf.for %k = %i0 to %more step %i1 : i64 {
+      %b = rt.load %theta[%k] : f64
+      %z = arith.mulf %v, %b : f64
+      rt.store %z, %memory[%k] : f64
+    }
+  } else {
+  }
+  %r = rt.load %memory[%i0] : f64
+  func.return %r : f64
 }

@@ -1,5 +1,5 @@
-// Windows that overlap: there are many more pairs of window and time than times.
-// expect: none
+// Windows that overlap: there are many more pairs of window and time than times; they are reduced as the nest has them.
+// expect: reduced rows
 // data: T = 2000; W = 200; first = np.minimum(index(W, T), T - 100); X = normal(T, 3); level = normal(T)
 data {
   int<lower=0> T, W;
