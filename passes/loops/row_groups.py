@@ -41,6 +41,8 @@ class Strided:
     otherwise: SSAValue | None = None
     fill: Callable[[], None] | None = None
     """Writes what puts the column into memory that others share: whenever it is needed."""
+    is_read: bool = True
+    """Whether groups of rows read it; else it tells only which rows are equal."""
 
 
 @record(frozen=True)
@@ -186,6 +188,8 @@ class RowGroups:
         self._sums = None if sums is None else _Sums(heads, sums, some, self.put(rt.LoadOp(figures, self.number(2))))
         return [
             self._copied(column, order, copied if is_kept or column.stays else left, is_kept, column is weight)
+            if column.is_read
+            else column.buffer
             for column in flat
         ]
 

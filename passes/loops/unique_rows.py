@@ -17,6 +17,7 @@ same code. Behind reverse mode, where a loop adds to the target and to adjoints;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects import arith, scf
@@ -31,6 +32,7 @@ from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_branches import lift, may_lift, outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known
 from ulam.passes.loops.op_writer import integer
@@ -39,6 +41,7 @@ from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
 from ulam.passes.loops.row_weights import weight_of
 from ulam.passes.loops.sorted_columns import SortedColumns
 from ulam.passes.loops.tables import is_costly_function
+from ulam.passes.loops.tables_of_arms import clear_where_unread
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import cloned, copies, discard, replace_uses
@@ -176,6 +179,15 @@ def _in_one_memory(rows: LoopOverRows) -> list[list[RowColumn]]:
     return found
 
 
+def _only_chooses(value: SSAValue, branches: Sequence[scf.IfOp]) -> bool:
+    """Whether nothing is computed of a value but conditions of branches."""
+    ops = [use.operation for use in value.uses]
+    return all(
+        op in branches or (type(op) in PURE and all(_only_chooses(result, branches) for result in op.results))
+        for op in ops
+    )
+
+
 def _arms_around(op: Operation, rows: LoopOverRows) -> dict[scf.IfOp, Region]:
     """The branches on data of the row that an op stands in, with the arm."""
     found: dict[scf.IfOp, Region] = {}
@@ -221,6 +233,7 @@ class _Weighted(RowGroups):
         self.sorted = None if is_kept or self.chain else self._sorted()
         alike = _in_one_memory(self.rows)
         flat = [self._flat(columns) for columns in alike]
+        flat = [self._read_where_needed(*pair) for pair in zip(flat, alike, strict=True)]
         weight = weight_of(self.rows)
         of_weight = next((flat[k] for k, columns in enumerate(alike) if columns[0] is weight), None)
         flat += [self._table([made]) for made in self.computed]
@@ -294,11 +307,16 @@ class _Weighted(RowGroups):
         for trip in self.trips[1:]:
             self.count = self.integer(arith.MuliOp, self.count, trip)
 
+    def _read_where_needed(self, flat: Strided, columns: list[RowColumn]) -> Strided:
+        """A column that is not read if rows need it for the branches alone that groups are behind."""
+        loads = [load.res for column in columns for load in column.loads]
+        return replace(flat, is_read=not (flat.stays and all(_only_chooses(load, self.chain) for load in loads)))
+
     def _flat(self, columns: list[RowColumn]) -> Strided:
         """Where a column is, in the order of the rows, or several of which each row has one at most."""
         column = columns[0]
         element = column.loads[0].res.type
-        if column.may_be_missing:
+        if column.may_be_missing and not self._is_a_table(columns):
             return self._table([load for column in columns for load in column.loads])
         offset = self._form(column.offset)
         strides: list[SSAValue] = []
@@ -323,6 +341,11 @@ class _Weighted(RowGroups):
         flat = self._shared(element)
         flatten = partial(self.kernel, f"flatten_{kind_of(element)}", begin, *self.trips, *strides, flat)
         return Strided(flat, self.one, self.one, self.zero, stays=False, fill=flatten)
+
+    def _is_a_table(self, columns: list[RowColumn]) -> bool:
+        """Whether rows have columns that not all of them load in a table that is 0 in the others."""
+        bind = bind_of(self.module)
+        return bind is not None and clear_where_unread(columns, self.rows.loop, bind.body.block)
 
     def _shared(self, element: Attribute) -> SSAValue:
         """Memory for a column that is nowhere in the order of the rows of a nest, which may have more of them than it

@@ -330,3 +330,33 @@ def test_powers_of_censored_times_are_exponentials(level: int) -> None:
     for each in (plain, model):
         with pytest.raises(ulam.UlamError, match="weibull_lccdf"):
             each.log_density_gradient([0.1, 0, 0, -1.0])
+
+
+FAILURES = """
+data { int N; array[N] int failed; vector[N] load; vector<lower=0>[N] hours; }
+parameters { real<lower=0> shape; real a; real b; }
+model {
+  for (n in 1 : N) {
+    real eta = a + b * load[n];
+    if (failed[n]) hours[n] ~ weibull(shape, exp(eta));
+    else target += weibull_lccdf(hours[n] | shape, exp(eta));
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("kinds", [5, 400])
+def test_copies_are_of_what_the_parts_of_rows_read(kinds: int) -> None:
+    """The condition that made parts was copied, and the table of logarithms twice."""
+    rng = np.random.default_rng(9)
+    row = rng.integers(0, kinds, 400) if kinds < 400 else np.arange(400)
+    hours, load = rng.gamma(2, 1, kinds)[row], rng.normal(size=kinds)[row]
+    data = {"N": 400, "failed": rng.integers(0, 2, 400), "load": load, "hours": hours}
+    model, plain = (ulam.StanModel(FAILURES, data, opt_level=level) for level in (3, 0))
+    for point in ([0.1, 0.2, -0.3], [-0.5, 1.0, 0.4]):
+        np.testing.assert_allclose(answer(model, point), answer(plain, point), rtol=1e-12)
+    (figures,) = (choice.figures for choice in model.layout_choices() if choice.layout == "unique rows")
+    if kinds < 400:
+        different = len({*zip(row.tolist(), data["failed"].tolist(), strict=True)})
+        assert figures["different"] == different
+    assert figures["bytes"] == 4 * 8 * figures["computed"]  # load, hours, and their logarithms, two tables

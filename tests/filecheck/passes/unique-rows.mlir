@@ -249,3 +249,73 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
 // CHECK:       func.func @bind
 // CHECK-NOT:     rt.kernel weight_kinds
 // CHECK:         rt.kernel weigh_rows
+
+// -----
+
+// A table of what one arm computes has an entry for each row: it is 0 in others, and compared and copied as it is. The
+// condition that parts the rows is compared, and not copied.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: f64) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %no = arith.constant 0 : i32
+    %n = rt.bound 0 : i64
+    %s = rt.bound 1 : !rt.buf<i32>
+    %x = rt.bound 2 : !rt.buf<f64>
+    %t = rt.bound 3 : !rt.buf<f64>
+    scf.for %i = %zero to %n step %one : i64 {
+      %a = rt.load %s[%i] : i32
+      %c = arith.cmpi eq, %a, %no : i32
+      %u = rt.load %x[%i] : f64
+      scf.if %c {
+        %l = rt.load %t[%i] : f64
+        %p = arith.mulf %l, %theta : f64
+        %e = rt.math exp(%p) : (f64) -> f64
+        ad.target_add %e
+      } else {
+        %q = arith.mulf %u, %theta : f64
+        %f = rt.math exp(%q) : (f64) -> f64
+        ad.target_add %f
+      }
+    }
+    func.return %none : f64
+  }
+  func.func @bind() attributes {rt.entry = #rt.entry} {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %no = arith.constant 0 : i32
+    %n = rt.bound 0 : i64
+    %s = rt.bound 1 : !rt.buf<i32>
+    %x = rt.bound 2 : !rt.buf<f64>
+    %span = arith.subi %n, %zero : i64
+    %rows = arith.maxsi %span, %zero : i64
+    %t = rt.alloc_bound %rows : !rt.buf<f64>
+    rt.set_bound 3, %t : !rt.buf<f64>
+    scf.for %i = %zero to %n step %one : i64 {
+      %a = rt.load %s[%i] : i32
+      %c = arith.cmpi eq, %a, %no : i32
+      scf.if %c {
+        %u = rt.load %x[%i] : f64
+        %l = rt.math log(%u) : (f64) -> f64
+        rt.store %l, %t[%i] initial : f64
+      } else {
+      }
+    }
+    func.return
+  }
+}
+// CHECK:       func.func @bind
+// CHECK:         %t = rt.alloc_bound %rows : !rt.buf<f64>
+// CHECK:         rt.fill %t, {{.*}}, %rows initial : f64
+// CHECK:         rt.store %l, %t[%i] initial : f64
+// CHECK-NOT:     rt.alloc_bound
+// CHECK:         [[X:%.*]] = rt.view %x_1[
+// CHECK-NEXT:    [[T:%.*]] = rt.view %t_1[
+// CHECK-NOT:     rt.alloc_bound
+// CHECK:         rt.kernel group_ints
+// CHECK:         rt.kernel group_reals([[X]],
+// CHECK:         rt.kernel group_reals([[T]],
+// CHECK-NOT:     rt.kernel take_ints
+// CHECK:         rt.kernel take_reals([[X]],
+// CHECK:         rt.kernel take_reals([[T]],
