@@ -6,6 +6,8 @@
     for k: t[k] = log(c[k])             the reverse loop over k has no iteration if that over n had none
     for n < N: target += t[g[n]]
 
+    for k < K: for n < N: target += x   a nest has an iteration if all of its loops have one
+
     target += N == 0 ? 0 : N * log(a)   a loop whose iterations are counted is no other
 
 Invariants leave loops that may have no iteration: at a = 0 the program would have computed no logarithm, and what is
@@ -14,7 +16,7 @@ computed for nothing must not have a slope of 0 * infinity. Where a loop runs sl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import f64, i1
@@ -27,8 +29,11 @@ from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.autodiff.partials import SCALAR_OPS, is_constant, row_name
 from ulam.passes.loops.effects import Effect, effect_within, viewed, written_buffers
 
-Bounds = tuple[tuple[SSAValue, SSAValue], ...]
-"""Begins and ends of loops."""
+Nest = tuple[tuple[SSAValue, ...], ...]
+"""Begins and ends of loops inside of each other, and conditions of branches around: there is an iteration if all loops
+have one, and all conditions hold."""
+Bounds = tuple[Nest, ...]
+"""Those of nests of which any may run."""
 
 _SCALARS = frozenset[type]((*SCALAR_OPS, arith.SelectOp))
 _READ_OR_COMPUTED = _SCALARS | {rt.LoadOp}
@@ -36,18 +41,19 @@ _RECORDED = _READ_OR_COMPUTED | {rt.StoreOp}
 _NESTED = scf.IfOp | scf.ForOp
 _ANY_EFFECT = Effect.WRITE | Effect.LEAVE | Effect.ORDERED
 _MOST = 8
-"""Loops whose bounds are compared for one op."""
+"""Nests whose bounds are compared for one op."""
 
 
 def speculated_ops(block: Block) -> dict[Operation, Bounds]:
     """Scalars of a block, and loops in it, that loops alone use → these loops. The same in branches of the block, and
     in each iteration of loops, whose bodies have inner loops."""
     found: dict[Operation, Bounds] = {}
-    for inner in (block, *(op.body.block for op in ops_within(block) if isinstance(op, scf.ForOp))):
-        users = _Users()
+    blocks = [block, *(op.body.block for op in ops_within(block) if isinstance(op, scf.ForOp))]
+    for inner in reversed(blocks):  # those inside of others first
+        users = _Users(found)
         users.look_at(inner)
-        found |= {op: bounds for op, bounds in users.loops.items() if _may_have_slopes(op, bounds)}
-    return found
+        found |= users.loops
+    return {op: bounds for op, bounds in found.items() if _may_have_slopes(op, bounds)}
 
 
 def _may_have_slopes(op: Operation, bounds: Bounds) -> bool:
@@ -57,13 +63,15 @@ def _may_have_slopes(op: Operation, bounds: Bounds) -> bool:
     """
     if not isinstance(op, scf.ForOp):
         return type(op) in _SCALARS
-    return bool(bounds) and constant_integer(op.ub) is None and (op.lb, op.ub) not in bounds and _evaluates(op)
+    return bool(bounds) and constant_integer(op.ub) is None and ((op.lb, op.ub),) not in bounds and _evaluates(op)
 
 
 class _Users:
     """What uses ops, from the last op of a block on."""
 
-    def __init__(self) -> None:
+    def __init__(self, inside: Mapping[Operation, Bounds]) -> None:
+        self._inside = inside
+        """The same of ops in loops of the block."""
         self.loops: dict[Operation, Bounds] = {}
         """Ops that compute, fill memory or store → the loops that alone use what they do."""
         self._memory: dict[tuple[SSAValue, Block], Bounds | None] = {}
@@ -83,7 +91,7 @@ class _Users:
             elif isinstance(op, scf.IfOp):
                 for inner in blocks_of(op):
                     self.look_at(inner)
-            if bounds is not None and len(bounds) <= _MOST:
+            if bounds is not None and len(bounds := _few(bounds)) <= _MOST:
                 self.loops[op] = bounds
             op = op.prev_op
 
@@ -99,7 +107,7 @@ class _Users:
         """Loops of which one has an iteration if any of some ops is reached; None if others may be, or are unknown."""
         if users is None:
             return None
-        bounds: dict[tuple[SSAValue, SSAValue], None] = {}
+        bounds: dict[Nest, None] = {}
         for user in users:
             top = ancestor_in(user, block)
             if top is None:  # a use of memory from around the block, outside of it
@@ -112,16 +120,22 @@ class _Users:
                     return None
                 bounds |= dict.fromkeys(others)
                 continue
-            loops = _loops_around(user, block)
-            if not loops:
-                if (others := self._in_branch(user, top)) is None:
-                    return None
-                bounds |= dict.fromkeys(others)
-                continue
-            for loop in loops:
-                others = self.loops.get(loop) if loop is top else None  # their bounds are there in the block, too
-                bounds |= dict.fromkeys(((loop.lb, loop.ub),) if others is None else others)
+            others = self.loops.get(top)  # what uses a loop: bounds that are there in the block, too
+            if others is None and not (others := self._nests_that_use(user, top, block)):
+                others = self._in_branch(user, top)
+            if others is None:
+                return None
+            bounds |= dict.fromkeys(others)
         return tuple(bounds)
+
+    def _nests_that_use(self, user: Operation, top: Operation, block: Block) -> Bounds:
+        """Those that an op stands in, with those that alone use it there, as far as bounds are there ahead of `top`."""
+        found = _nests_around(user, block)
+        within = self._inside.get(user, ()) if type(user) in _READ_OR_COMPUTED else ()
+        known = [tuple(loop for loop in nest if not any(is_inside(bound, top) for bound in loop)) for nest in within]
+        if not found or not known or not all(known):
+            return found
+        return tuple(tuple(dict.fromkeys((*nest, *other))) for nest in found for other in known)
 
     def _in_branch(self, user: Operation, top: Operation) -> Bounds | None:
         """The loops that alone use what an op in branches of `top` computes, of bounds that are there ahead of it."""
@@ -129,7 +143,7 @@ class _Users:
         bounds = self.loops.get(user) if type(user) in _RECORDED else None
         if bounds is None or not all(isinstance(op, scf.IfOp) for op in around):
             return None
-        return None if any(is_inside(bound, top) for pair in bounds for bound in pair) else bounds
+        return None if any(is_inside(bound, top) for nest in bounds for pair in nest for bound in pair) else bounds
 
     def _is_passive(self, op: Operation) -> bool:
         """Whether an op hands no adjoints to reals that it uses: what it computes, if anything, decides something."""
@@ -156,24 +170,41 @@ def _with_those_around(op: Operation, top: Operation) -> Iterator[Operation]:
     yield top
 
 
-def _loops_around(op: Operation, block: Block) -> list[scf.ForOp]:
-    """Loops of which one has an iteration where an op is reached, but may have none, of bounds that are there ahead of
-    what stands in the block: that around the op, or those in the place of which it computes."""
+def _few(bounds: Bounds) -> Bounds:
+    """Nests of which no other is a part; of many the outer loops alone."""
+    if len(bounds) > _MOST:
+        bounds = tuple(dict.fromkeys(nest[:1] for nest in bounds))
+    return tuple(nest for nest in bounds if not any(set(other) < set(nest) for other in bounds))
+
+
+def _nests_around(op: Operation, block: Block) -> Bounds:
+    """Nests of which one has an iteration where an op is reached, but may have none, of bounds that are there ahead of
+    what stands in the block: of loops around the op, or of those in the place of which it computes."""
     around: list[Operation] = []
+    user = op
     while op.parent is not block:
         parent = op.parent_op()
         assert parent is not None
         around.append(op := parent)
+    nests: list[Nest] = [()]
+    conditions: list[tuple[SSAValue, ...]] = []
     for outer in reversed(around):
         if isinstance(outer, scf.ForOp):
             loops = [outer]
         elif rt.ReducedAttr.marks(outer):
             loops = list(_loops_that_add(blocks_of(outer)[1]))
         else:
+            if _is_told_by_condition(user, outer) and not is_inside(outer.operands[0], op):
+                conditions.append((outer.operands[0],))
             continue
         if loops and all(_may_be_idle(loop, op) for loop in loops):
-            return loops
-    return []
+            nests = [(*nest, (loop.lb, loop.ub)) for nest in nests for loop in loops]
+    return tuple(tuple(dict.fromkeys((*nest, *conditions))) for nest in nests if nest)
+
+
+def _is_told_by_condition(op: Operation, around: Operation) -> bool:
+    """Whether an op is reached in a branch only if its condition holds."""
+    return isinstance(around, scf.IfOp) and ancestor_in(op, around.true_region.block) is not None
 
 
 def _loops_that_add(block: Block) -> Iterator[scf.ForOp]:
@@ -195,7 +226,7 @@ def _counted(op: Operation) -> Bounds | None:
     test = op.cond.owner
     if not isinstance(test, arith.CmpiOp) or test.predicate != CMPI["eq"] or constant_integer(test.rhs) != 0:
         return None
-    return ((test.rhs, test.lhs),)
+    return (((test.rhs, test.lhs),),)
 
 
 def _may_be_idle(loop: scf.ForOp, ahead_of: Operation) -> bool:

@@ -113,10 +113,13 @@ class ReverseMode:
         bounds = self.speculated[op]
         place = (bounds, self.builder.block)
         if (found := self._idle.get(place)) is None:
-            needed = [[self.need(bound, frame) for bound in loop] for loop in bounds]
-            compared = [self.builder.cmpi("sge", first, limit) for first, limit in needed]
-            found = self._idle[place] = reduce(self.builder.both, compared)
+            nests = [reduce(self.builder.either, [self._never_runs(loop, frame) for loop in nest]) for nest in bounds]
+            found = self._idle[place] = reduce(self.builder.both, nests)
         return found
+
+    def _never_runs(self, loop: tuple[SSAValue, ...], frame: ReverseFrame) -> SSAValue:
+        first, *limit = (self.need(value, frame) for value in loop)
+        return self.builder.cmpi("sge", first, *limit) if limit else self.builder.invert(first)
 
     def shadow(self, buffer: SSAValue, frame: ReverseFrame) -> SSAValue:
         """The shadow of a forward buffer, for reverse code."""

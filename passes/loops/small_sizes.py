@@ -186,19 +186,24 @@ def _give_versions(nest: scf.ForOp, size: SSAValue) -> bool:
 
 
 def _choice(nest: scf.ForOp, size: SSAValue, numbers: list[int]) -> list[Operation]:
-    """The nest, or the versions for some sizes and the nest for all others; the last op has the results."""
-    if not numbers:
-        return [cloned(nest)]
-    number, *rest = numbers
-    literal = constant(number, size.type, nest.location)
-    is_size = _compared("eq", size, literal.result)
+    """The nest, or the versions for some sizes and the nest for all others; the last op has the results.
+
+    All sizes are compared ahead: it can be told there which of the versions runs, if any.
+    """
     has_rows = _compared("slt", nest.lb, nest.ub)
-    test = arith.AndIOp.create(operands=(is_size.result, has_rows.result), result_types=(i1,))
-    arms = [Region(Block(_yielding(ops))) for ops in (_version(nest, size, number), _choice(nest, size, rest))]
-    choice = scf.IfOp.create(
-        operands=(test.result,), result_types=nest.result_types, regions=arms, location=nest.location
-    )
-    return [literal, is_size, has_rows, test, choice]
+    ahead: list[Operation] = [has_rows]
+    tests: list[SSAValue] = []
+    for number in numbers:
+        literal = constant(number, size.type, nest.location)
+        is_size = _compared("eq", size, literal.result)
+        test = arith.AndIOp.create(operands=(is_size.result, has_rows.result), result_types=(i1,))
+        ahead += [literal, is_size, test]
+        tests.append(test.results[0])
+    chosen: Operation = cloned(nest)
+    for number, test in reversed(list(zip(numbers, tests, strict=True))):
+        arms = [Region(Block(_yielding(ops))) for ops in (_version(nest, size, number), [chosen])]
+        chosen = scf.IfOp.create(operands=(test,), result_types=nest.result_types, regions=arms, location=nest.location)
+    return [*ahead, chosen]
 
 
 def _compared(predicate: str, a: SSAValue, b: SSAValue) -> arith.CmpiOp:

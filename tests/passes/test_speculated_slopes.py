@@ -25,6 +25,12 @@ STATEMENTS = {
     "stored": "for (n in 1 : N) { vector[K] p = log(c) * sqrt(b); for (k in 1 : K) target += exp(p[k] * x[n] + a); }",
     "filled": "for (n in 1 : N) { vector[K] p = log(a) + c; target += normal_lpdf(x[n] | p, sqrt(b)); }",
     "counted": "for (n in 1 : N) target += normal_lpdf(a | b, 3) - log(a);",
+    "nests": "for (k in 1 : K) for (n in 1 : N) target += normal_lpdf(x[n] | log(a), exp(b)) + x[n] * log(c[k]);",
+    "nests_of_stored": "vector[K] z = log(c); real s = sqrt(a); for (k in 1 : K) for (i in 1 : 2) for (n in 1 : N) "
+    "target += x[n] * z[k] * s;",
+    "branches_in_nests": "for (k in 1 : K) if (k > a) for (n in 1 : N) target += x[n] * sqrt(a) * log(c[k]);",
+    "filled_for_nests": "vector[3] z; real l = log(a); for (k in 1 : 3) z[k] = l + k; "
+    "for (k in 1 : K) for (n in 1 : N) target += x[n] * z[k];",
     "reduced_rows": "for (n in 1 : N) x[n] ~ normal(b + n * sum(sqrt(c)), 2);",
     "reduced_vectors": "for (n in 1 : N) y[n] ~ multi_normal([a * n, x[n] * sum(log(c))]', [[2, 1], [1, 2]]);",
 }

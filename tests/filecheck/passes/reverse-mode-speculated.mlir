@@ -110,3 +110,41 @@ builtin.module attributes {rt.slots = #rt.slots<0>} {
   }
   ad.gradient @evaluate
 }
+
+// -----
+
+// A nest whose inner loop may be idle, too, in a branch; what its outer loop computes is for the inner one alone.
+// CHECK-LABEL: @evaluate
+// CHECK:      [[LOG:%.*]] = arith.divf {{.*}}, %a : f64
+// CHECK-NEXT: [[OUTER:%.*]] = arith.cmpi sge, %zero, %rows
+// CHECK-NEXT: [[NOT:%.*]] = arith.xori %some
+// CHECK-NEXT: [[INNER:%.*]] = arith.cmpi sge, %zero, %count
+// CHECK-NEXT: [[EITHER:%.*]] = arith.ori [[OUTER]], [[NOT]]
+// CHECK-NEXT: [[IDLE:%.*]] = arith.ori [[EITHER]], [[INNER]]
+// CHECK-NEXT: arith.select [[IDLE]], %{{.*}}, [[LOG]]
+builtin.module attributes {rt.slots = #rt.slots<0>} {
+  func.func @evaluate(%theta: !rt.buf<f64>, %rows: i64, %count: i64, %some: i1) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %none = arith.constant 0.0 : f64
+    %x = rt.alloc %count : !rt.buf<f64>
+    ad.independent %x, %count
+    rt.copy %theta to %x, %count initial : !rt.buf<f64>
+    %a = rt.load %x[%zero] : f64
+    %l = rt.math log(%a) : (f64) -> f64
+    scf.if %some {
+      scf.for %i = %zero to %rows step %one : i64 {
+        %y = rt.load %x[%i] : f64
+        %s = arith.mulf %y, %l : f64
+        scf.for %j = %zero to %count step %one : i64 {
+          %z = rt.load %x[%j] : f64
+          %p = arith.mulf %z, %s : f64
+          ad.target_add %p
+        }
+      }
+    } else {
+    }
+    func.return %none : f64
+  }
+  ad.gradient @evaluate
+}

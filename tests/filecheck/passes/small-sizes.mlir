@@ -18,10 +18,13 @@ builtin.module {
     func.return
   }
 }
-// CHECK:         [[TWO:%.*]] = arith.constant 2 : i64
+// CHECK:         [[ROWS:%.*]] = arith.cmpi slt, %0, %n
+// CHECK-NEXT:    [[TWO:%.*]] = arith.constant 2 : i64
 // CHECK-NEXT:    [[IS:%.*]] = arith.cmpi eq, %k, [[TWO]]
-// CHECK-NEXT:    [[ROWS:%.*]] = arith.cmpi slt, %0, %n
 // CHECK-NEXT:    [[BOTH:%.*]] = arith.andi [[IS]], [[ROWS]]
+// CHECK-NEXT:    [[THREE:%.*]] = arith.constant 3 : i64
+// CHECK-NEXT:    [[OR:%.*]] = arith.cmpi eq, %k, [[THREE]]
+// CHECK-NEXT:    [[ELSE:%.*]] = arith.andi [[OR]], [[ROWS]]
 // CHECK-NEXT:    scf.if [[BOTH]] {
 // CHECK:           rt.load %b
 // CHECK:           rt.load %b
@@ -29,7 +32,7 @@ builtin.module {
 // CHECK-NOT:         scf.for
 // CHECK-COUNT-2:     ad.target_add
 // CHECK:         } else {
-// CHECK:           scf.if
+// CHECK-NEXT:      scf.if [[ELSE]] {
 // CHECK-COUNT-3:     ad.target_add
 // CHECK:           } else {
 // CHECK:             scf.for
