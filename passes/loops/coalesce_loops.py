@@ -15,7 +15,8 @@ design, the rows of the one loop compute their own (`rows_alone`). Nests that fi
 them get such a loop, too (`flat_fills`).
 
 Sums of squares whose rows are reduced (`linear-layouts`) need no such loop: the nest becomes two, of which one has the
-rows alone, if these are found as they are then. Nothing is copied when data are bound.
+rows alone, if these are found as they are then; in a branch on data its loops have no iteration where that is not
+taken. Nothing is copied when data are bound.
 
     for j: target += g(u[j]); for k: target += square(y[k, j] - u[j])
     →   for j: for k: target += square(y[k, j] - u[j])
@@ -174,11 +175,9 @@ class _Writer:
         if len(self.rows) > 1 or not self.rows[0].are_reduced_alone:
             return False
         (rows,), outer = self.rows, self.outer
-        repeated, rows.repeated = rows.repeated, []
         nest = _write_nest(rows, OpWriter(outer))
         if not are_reduced(nest, self.slices):
             discard(nest)
-            rows.repeated = repeated
             return False
         results = self._write_rest(OpWriter(outer))
         for position, into in rows.flags.items():
@@ -351,6 +350,7 @@ def _write_nest(rows: RaggedRows, write: OpWriter) -> scf.ForOp:
     known, loops = dict[SSAValue, SSAValue](), list[scf.ForOp]()
     for each in (*rows.path, rows.loop):
         lower, upper = (computed(bound, known, rows.outer, write) for bound in (each.lb, each.ub))
+        upper = _end_in_branches(rows, each, (lower, upper), known, write)
         known[each.body.block.args[0]], write = new_loop(write, lower, upper, _starts(rows.loop, write))
         loops.append(_loop_of(write))
     for around, inner in pairwise(loops):
@@ -360,6 +360,23 @@ def _write_nest(rows: RaggedRows, write: OpWriter) -> scf.ForOp:
             end.operands[position] = OpWriter(end).put(both)
     _write_body(rows, known, write)
     return loops[0]
+
+
+def _end_in_branches(
+    rows: RaggedRows,
+    loop: scf.ForOp,
+    bounds: tuple[SSAValue, SSAValue],
+    known: dict[SSAValue, SSAValue],
+    write: OpWriter,
+) -> SSAValue:
+    """Where a loop ends that has no iteration unless the branches that it stands in are taken."""
+    lower, upper = bounds
+    for branch, inner, holds in rows.branches:
+        if inner is loop:
+            condition = computed(branch.cond, known, rows.outer, write)
+            ends = (upper, lower) if holds else (lower, upper)
+            upper = write.put(arith.SelectOp.create(operands=(condition, *ends), result_types=(i64,)))
+    return upper
 
 
 def _write_body(rows: RaggedRows, known: dict[SSAValue, SSAValue], inside: OpWriter) -> scf.ForOp:

@@ -95,6 +95,8 @@ class RaggedRows:
     slices: DataSlices
     path: list[scf.ForOp] = field(default_factory=list[scf.ForOp])
     """The loops around it, the outermost first."""
+    branches: list[tuple[scf.IfOp, scf.ForOp, bool]] = field(default_factory=list[tuple[scf.IfOp, scf.ForOp, bool]])
+    """Branches around it: each with the loop that stands in it next, and whether its condition holds there."""
     columns: list[Operation] = field(default_factory=list[Operation])
     """What reads or computes data of a row."""
     looped: dict[Operation, scf.ForOp] = field(default_factory=dict[Operation, scf.ForOp])
@@ -122,12 +124,15 @@ class RaggedRows:
 
     def _find_path(self) -> None:
         current: Operation | None = self.loop
+        inner = self.loop
         while current is not self.outer:
             assert current is not None
-            current = current.parent_op()
+            region, current = current.parent_region(), current.parent_op()
             if isinstance(current, scf.ForOp):
-                self.path.insert(0, current)
-            elif not isinstance(current, scf.IfOp):
+                self.path.insert(0, inner := current)
+            elif isinstance(current, scf.IfOp):
+                self.branches.append((current, inner, region is current.true_region))
+            else:
                 raise _Unfit
             if not self.slices.has_data_control(current) or (
                 isinstance(current, scf.ForOp) and constant_integer(current.step) != 1
@@ -157,10 +162,11 @@ class RaggedRows:
 
     @property
     def are_reduced_alone(self) -> bool:
-        """Whether its rows may be reduced in a nest of their own: nothing but loops is around them, and nothing that
-        multiplies them may be infinite.
+        """Whether its rows may be reduced in a nest of their own: bounds of loops are there ahead of branches around
+        them, and nothing that multiplies them may be infinite.
         """
-        if self._is_costly or [loop.parent_op() for loop in (*self.path[1:], self.loop)] != self.path:
+        bounds = [(bound, branch) for branch, loop, _ in self.branches for bound in (loop.lb, loop.ub)]
+        if self._is_costly or any(is_inside(bound, branch) for bound, branch in bounds):
             return False
         return all(known_constant(factor) is not None for factor in self.factors)
 

@@ -41,6 +41,20 @@ PROGRAMS = {
     }
   }
 }""",
+    "branches": """
+  for (j in 1 : J) {
+    if (n[j] == 0) continue;
+    v[j] ~ normal(0, s);
+    segment(y, pos[j], n[j]) ~ normal(u[j] + v[j] * segment(x, pos[j], n[j]), s);
+  }
+  for (j in 1 : J) {
+    if (w[j] > 0.5) for (k in first[j] : last[j]) y[k] ~ normal(u[j], s);
+    else {
+      u[j] ~ normal(z[1], 1);
+      for (i in 1 : 2) if (J > i + 2) for (k in 1 : n[j]) y[pos[j] + k - 1] ~ normal(z[i], s);
+    }
+  }
+}""",
     "designs": """
   for (j in 1 : J) y[first[j] : last[j]] ~ normal(u[j] + X[first[j] : last[j]] * z, s);
   for (j in 1 : J) {

@@ -593,3 +593,48 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK-NEXT:      ad.target_add
 // CHECK:         rt.check
 // CHECK-NOT:   func.func @bind
+
+// -----
+
+// Rows of squares in a branch on data have a nest of their own, too: without an iteration where it is not taken.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %groups = rt.bound 0 : i64
+    %first = rt.bound 1 : !rt.buf<i32>
+    %last = rt.bound 2 : !rt.buf<i32>
+    %y = rt.bound 3 : !rt.buf<f64>
+    scf.for %j = %zero to %groups step %one : i64 {
+      %b = rt.load %first[%j] : i32
+      %e = rt.load %last[%j] : i32
+      %some = arith.cmpi slt, %b, %e : i32
+      %from = arith.extsi %b : i32 to i64
+      %to = arith.extsi %e : i32 to i64
+      scf.if %some {
+        %a = rt.load %theta[%j] : f64
+        ad.target_add %a
+      } else {
+        %a = rt.load %theta[%j] : f64
+        scf.for %k = %to to %from step %one : i64 {
+          %v = rt.load %y[%k] : f64
+          %r = arith.subf %v, %a : f64
+          %q = rt.math square(%r) : (f64) -> f64
+          ad.target_add %q
+        }
+      }
+    }
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.for
+// CHECK:           [[SOME:%.*]] = arith.cmpi slt
+// CHECK:           [[END:%.*]] = arith.select [[SOME]], [[TO:%.*]], [[FROM:%.*]] : i64
+// CHECK-NEXT:      scf.for {{.*}} = [[TO]] to [[END]]
+// CHECK:             rt.math square
+// CHECK:         scf.for
+// CHECK-NOT:       square
+// CHECK:         func.return
+// CHECK-NOT:   func.func @bind
