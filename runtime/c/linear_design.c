@@ -54,6 +54,7 @@ typedef struct __attribute__((may_alias)) {
   double *at_0, *groups_at_0; /* rows relative to 0 that are kept; NULL if there are none */
   double *norms; /* of all columns, squared */
   double *block_low; /* of second numbers, as the block has first ones */
+  double *room;      /* for LANES rows */
 } design;
 
 _Static_assert(sizeof(design) <= 26 * sizeof(int64_t) && offsetof(design, held) == sizeof(int64_t) && BLOCK == 64,
@@ -120,6 +121,7 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
   d.rounded = zeros(ctx, (shared + 1) * (shared + 1));
   d.solution = zeros(ctx, shared);
   d.norms = zeros(ctx, d.columns);
+  d.room = zeros(ctx, LANES * d.columns);
   memcpy(state, &d, sizeof d);
 }
 
@@ -164,16 +166,31 @@ static void leave_rest(const design *d, rows_held block) {
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
 }
 
+static int64_t first_of_group(const design *d, int64_t key) { return (key - d->low) * d->own * d->columns; }
+
+/* Reduces LANES rows of the block from row i on, if they are of different groups; whether they are. */
+static int leave_to_groups(const design *d, rows_held block, int64_t i) {
+  int64_t first[LANES];
+  if (d->twice || d->own > FEW || i + LANES > d->held || !are_apart(block.keys + i)) return 0;
+  for (int k = 0; k < LANES; ++k) {
+    if (block.keys[i + k] == NO_KEY) return 0;
+    first[k] = first_of_group(d, block.keys[i + k]);
+  }
+  rotate_apart(d->own, d->columns, block.columns + i, d->room, first, d->groups, d->groups_rounded);
+  return 1;
+}
+
 /* Reduces rows of the block from row i on into those of their group, for the group's own columns; how many. */
 static int64_t leave_to_group(const design *d, rows_held block, int64_t i) {
+  if (leave_to_groups(d, block, i)) return LANES;
   int64_t count = d->twice ? 1 : rows_alike(block.keys + i, d->held - i);
   if (block.keys[i] == NO_KEY) return count;
-  int64_t first = (block.keys[i] - d->low) * d->own * d->columns;
+  int64_t first = first_of_group(d, block.keys[i]);
   double *kept = d->groups + first, *rounded = d->groups_rounded + first;
   if (d->twice)
     rotate_row_twofold(d->own, d->columns, block.columns + i, d->block_low + i, kept, rounded);
   else
-    reduce_rows(count, d->own, d->columns, block.columns + i, kept, rounded);
+    reduce_rows(count, d->own, d->columns, block.columns + i, d->room, kept, rounded);
   return count;
 }
 

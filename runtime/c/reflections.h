@@ -77,20 +77,101 @@ ULAM_CLONES static void reflect_block(int64_t n, double *block, double *triangle
   }
 }
 
-/* Givens rotations of a row of a block, of n columns, into `own` rows, for the first columns. As in reflect_block, what is
- * added to these rows is as small as the row of the block, and what these sums round away is kept. */
-static inline void rotate_row(int64_t own, int64_t n, double *row, double *all_kept, double *all_rounded) {
+/* Givens rotations of a row, of n columns, into `own` rows, for the first columns. As in reflect_block, what is added to
+ * these rows is as small as the row is, and what these sums round away is kept. */
+WITHIN_CLONES void rotate_row(int64_t own, int64_t n, double *restrict row, double *restrict all_kept,
+                              double *restrict all_rounded) {
   for (int64_t p = 0; p < own; ++p) {
-    double *kept = all_kept + p * n, *rounded = all_rounded + p * n, x = row[p * BLOCK];
+    double *kept = all_kept + p * n, *rounded = all_rounded + p * n, x = row[p];
     if (x == 0) continue;
     double norm = sqrt(kept[p] * kept[p] + x * x), c = kept[p] / norm, s = x / norm, more = x * x / (kept[p] + norm);
+    double less = more / norm;
     for (int64_t q = p + 1; q < n; ++q) {
-      double a = kept[q], b = row[q * BLOCK];
-      increase(kept + q, rounded + q, s * b - more / norm * a);
-      row[q * BLOCK] = c * b - s * a;
+      double a = kept[q], b = row[q];
+      twofold sum = sum_of(a, s * b - less * a);
+      kept[q] = sum.high, rounded[q] += sum.low;
+      row[q] = c * b - s * a;
     }
     increase(kept + p, rounded + p, more);
   }
+}
+
+/* The same for `count` rows of a block; a row of their own, `row`, has their numbers side by side meanwhile. */
+ULAM_CLONES static void rotate_rows(int64_t count, int64_t own, int64_t n, double *rows, double *row, double *kept,
+                                    double *rounded) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t q = 0; q < n; ++q) row[q] = rows[q * BLOCK + i];
+    rotate_row(own, n, row, kept, rounded);
+    for (int64_t q = own; q < n; ++q) rows[q * BLOCK + i] = row[q];
+  }
+}
+
+enum { FEW = 4 }; /* columns of groups: rows of different groups are rotated side by side */
+
+/* rotate_row for the first columns of LANES rows of a block, each into rows of its group, of which these columns are in
+ * `kept` and `rounded`. What that does to other columns: a row b and a kept one, a, become c b - s a and a + (s b - less a). */
+typedef struct {
+  double kept[FEW][FEW][LANES], rounded[FEW][FEW][LANES], c[FEW][LANES], s[FEW][LANES], less[FEW][LANES];
+} rotations;
+
+WITHIN_CLONES void rotate_first(int64_t own, const double *rows, rotations *r) {
+  double left[FEW][LANES];
+  for (int64_t q = 0; q < own; ++q) memcpy(left[q], rows + q * BLOCK, sizeof left[q]);
+  for (int64_t p = 0; p < own; ++p) {
+    for (int i = 0; i < LANES; ++i) {
+      double kept = r->kept[p][p][i], x = left[p][i], norm = sqrt(kept * kept + x * x), more = x * x / (kept + norm);
+      int is_left = x != 0;
+      r->c[p][i] = is_left ? kept / norm : 1, r->s[p][i] = is_left ? x / norm : 0;
+      r->less[p][i] = is_left ? more / norm : 0;
+      increase(&r->kept[p][p][i], &r->rounded[p][p][i], is_left ? more : 0);
+    }
+    for (int64_t q = p + 1; q < own; ++q)
+      for (int i = 0; i < LANES; ++i) {
+        double a = r->kept[p][q][i], b = left[q][i];
+        increase(&r->kept[p][q][i], &r->rounded[p][q][i], r->s[p][i] * b - r->less[p][i] * a);
+        left[q][i] = r->c[p][i] * b - r->s[p][i] * a;
+      }
+  }
+}
+
+/* Reduces LANES rows of a block, of different groups, into those of these, which begin at `first` in `kept`. There is room
+ * for the rows, where each has its numbers side by side. */
+ULAM_CLONES static void rotate_apart(int64_t own, int64_t n, double *rows, double *restrict room, const int64_t *first,
+                                     double *restrict all_kept, double *restrict all_rounded) {
+  rotations r;
+  for (int i = 0; i < LANES; ++i)
+    for (int64_t p = 0; p < own; ++p)
+      for (int64_t q = p; q < own; ++q) {
+        r.kept[p][q][i] = all_kept[first[i] + p * n + q];
+        r.rounded[p][q][i] = all_rounded[first[i] + p * n + q];
+      }
+  for (int64_t q = own; q < n; ++q) /* long before they are read as vectors */
+    for (int i = 0; i < LANES; ++i) room[i * n + q] = rows[q * BLOCK + i];
+  rotate_first(own, rows, &r);
+  for (int i = 0; i < LANES; ++i) {
+    double *row = room + i * n;
+    for (int64_t p = 0; p < own; ++p) {
+      double *kept = all_kept + first[i] + p * n, *rounded = all_rounded + first[i] + p * n;
+      double c = r.c[p][i], s = r.s[p][i], less = r.less[p][i];
+      for (int64_t q = p; q < own; ++q) kept[q] = r.kept[p][q][i], rounded[q] = r.rounded[p][q][i];
+      for (int64_t q = own; q < n; ++q) {
+        double a = kept[q], b = row[q];
+        twofold sum = sum_of(a, s * b - less * a);
+        kept[q] = sum.high, rounded[q] += sum.low;
+        row[q] = c * b - s * a;
+      }
+    }
+  }
+  for (int64_t q = own; q < n; ++q)
+    for (int i = 0; i < LANES; ++i) rows[q * BLOCK + i] = room[i * n + q];
+}
+
+/* Whether LANES keys are those of different groups. */
+static inline int are_apart(const int64_t *keys) {
+  int alike = 0;
+  for (int i = 0; i < LANES; ++i)
+    for (int k = 0; k < i; ++k) alike |= keys[i] == keys[k];
+  return !alike;
 }
 
 /* The scalar product of parts of two columns. */
@@ -107,7 +188,7 @@ WITHIN_CLONES void subtract_some(int64_t count, double factor, const double *res
   for (int64_t i = 0; i < count; ++i) b[i] -= factor * a[i];
 }
 
-/* rotate_row for `count` rows of a block, by reflections. */
+/* rotate_rows by reflections. */
 ULAM_CLONES static void reflect_rows(int64_t count, int64_t own, int64_t n, double *rows, double *all_kept,
                                      double *all_rounded) {
   for (int64_t p = 0; p < own; ++p) {
@@ -125,12 +206,13 @@ ULAM_CLONES static void reflect_rows(int64_t count, int64_t own, int64_t n, doub
   }
 }
 
-/* Reduces `count` rows of a block into `own` rows, for the first columns. */
-static inline void reduce_rows(int64_t count, int64_t own, int64_t n, double *rows, double *kept, double *rounded) {
+/* Reduces `count` rows of a block into `own` rows, for the first columns; `row`: room for n numbers. */
+static inline void reduce_rows(int64_t count, int64_t own, int64_t n, double *rows, double *row, double *kept,
+                               double *rounded) {
   if (count >= RUN)
     reflect_rows(count, own, n, rows, kept, rounded);
   else
-    for (int64_t i = 0; i < count; ++i) rotate_row(own, n, rows + i, kept, rounded);
+    rotate_rows(count, own, n, rows, row, kept, rounded);
 }
 
 /* How many rows of a block from one on have the same key. */

@@ -31,7 +31,7 @@ typedef struct __attribute__((may_alias)) {
   double *triangle; /* as many rows as columns, but for those of groups */
   double *rounded;  /* what additions to the triangle have rounded away; then second numbers of twice the digits */
   double *groups, *groups_rounded; /* `own` rows for each key */
-  double *block, *block_low;       /* a column of BLOCK for each column */
+  double *block, *block_low;       /* a column of BLOCK for each column; behind, room for a row */
   double *norms;                   /* of columns, squared */
   int64_t *keys;                   /* of the rows of the block */
 } forms;
@@ -56,7 +56,7 @@ ULAM_API void ulam_forms_begin(ulam_context *ctx, int64_t *state, int64_t column
   f.span = 0;
   f.triangle = zeros(ctx, shared * shared), f.rounded = zeros(ctx, shared * shared);
   f.norms = zeros(ctx, columns);
-  f.block = zeros(ctx, columns * BLOCK), f.block_low = zeros(ctx, columns * BLOCK);
+  f.block = zeros(ctx, columns * (BLOCK + 1)), f.block_low = zeros(ctx, columns * BLOCK);
   f.keys = ulam_alloc(ctx, BLOCK * (int64_t)sizeof *f.keys);
   memcpy(state, &f, sizeof f);
 }
@@ -81,7 +81,7 @@ static int64_t leave_to_group(forms *f, int64_t i) {
   if (f->phase == TWICE)
     rotate_row_twofold(f->own, f->columns, f->block + i, f->block_low + i, kept, rounded);
   else
-    reduce_rows(count, f->own, f->columns, f->block + i, kept, rounded);
+    reduce_rows(count, f->own, f->columns, f->block + i, f->block + f->columns * BLOCK, kept, rounded);
   return count;
 }
 

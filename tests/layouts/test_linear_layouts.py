@@ -313,3 +313,37 @@ def test_rows_of_groups_one_behind_the_other(run: int) -> None:
         (value, gradient), (found, slopes) = (each.log_density_gradient(point) for each in (plain, model))
         assert found == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-10 * np.abs(gradient).max())
+
+
+@pytest.mark.parametrize("own", [1, 2, 4, 5])
+def test_rows_of_groups_in_any_order(own: int) -> None:
+    """Several rows of different groups are rotated side by side, if groups have few columns."""
+    rng = np.random.default_rng(own)
+    n, groups = 3000, 40
+    g = rng.integers(0, groups + 1, n)
+    g[500:1000] = np.repeat(g[500:600], 5)
+    x = rng.normal(size=(n, own)) * (rng.random((n, own)) < 0.9)
+    coefficients = " + ".join(f"u[g[n], {k}] * x[n, {k}]" for k in range(1, own + 1))
+    program = (
+        f"data {{ int N; int J; array[N] int g; matrix[N, {own}] x; vector[N] z; vector[N] y; }}"
+        f"parameters {{ real a; real b; array[J] vector[{own}] u; }}"
+        f"model {{ for (n in 1 : N) {{ real mu = a + b * z[n]; if (g[n] > 0) mu += {coefficients}; "
+        "y[n] ~ normal(mu, 1); } }"
+    )
+    u, z = rng.normal(size=(groups, own)), 10 + rng.normal(size=n)
+    means = 0.3 - 0.7 * z + np.where(g > 0, (x * u[g - 1]).sum(1), 0)
+    data = {"N": n, "J": groups, "g": g, "x": x, "z": z, "y": means + rng.normal(size=n)}
+    model = ulam.StanModel(program, data)
+    assert any(choice.layout == "reduced rows" and choice.taken for choice in model.layout_choices())
+    for size in (0.0, 1e-3, 1.0):
+        point = np.append([0.3, -0.7], u.ravel())
+        point += size * rng.normal(size=len(point))
+        wide = np.longdouble(point[2:]).reshape(groups, own)
+        mu = point[0] + np.longdouble(point[1]) * z + np.where(g > 0, (x * wide[g - 1]).sum(1), 0)
+        left = data["y"] - mu
+        slopes = np.zeros((groups + 1, own), np.longdouble)
+        np.add.at(slopes, g, left[:, None] * x)
+        value, gradient = model.log_density_gradient(point)
+        assert value == pytest.approx(float(-0.5 * (left**2).sum()), rel=1e-13)
+        expected = np.append([left.sum(), (left * z).sum()], slopes[1:].ravel()).astype(float)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-11 * np.abs(left).sum())
