@@ -127,7 +127,6 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
 
 /* Makes room for a key; whether that is possible. */
 static int has_group(ulam_context *ctx, design *d, int64_t key) {
-  if (key == NO_KEY) return 1;
   if (d->span == 0) d->low = key;
   if (key >= d->low && key - d->low < d->span) return 1;
   int64_t low = key < d->low ? key : d->low, end = key < d->low + d->span ? d->low + d->span : key + 1;
@@ -144,6 +143,16 @@ static int has_group(ulam_context *ctx, design *d, int64_t key) {
   }
   d->low = low, d->span = (int64_t)span;
   return 1;
+}
+
+/* The same for all keys of a block: at once, since memory comes anew each time. */
+static int has_groups(ulam_context *ctx, design *d, const int64_t *keys) {
+  int64_t least = INT64_MAX, most = NO_KEY;
+  for (int64_t i = 0; i < d->held; ++i) {
+    if (keys[i] != NO_KEY && keys[i] < least) least = keys[i];
+    if (keys[i] > most) most = keys[i];
+  }
+  return most == NO_KEY || (has_group(ctx, d, least) && has_group(ctx, d, most));
 }
 
 /* y -= x b in all rows of a block, with what is rounded away added to `rest`. */
@@ -199,8 +208,7 @@ static void reduce_block(ulam_context *ctx, design *d, rows_held block) {
   d->rows += d->held;
   for (int64_t q = 0; q < d->columns && !d->refused; ++q)
     if (!is_moderate(block.columns + q * BLOCK)) d->refused = NOT_FINITE;
-  for (int64_t i = 0; i < d->held && d->own && !d->refused; ++i)
-    if (!has_group(ctx, d, block.keys[i])) d->refused = TOO_MANY_KEYS;
+  if (d->own && !d->refused && !has_groups(ctx, d, block.keys)) d->refused = TOO_MANY_KEYS;
   if (!d->refused) {
     add_squares(d->columns, block.columns, d->norms);
     if (d->turn == 1 && !d->twice) leave_rest(d, block);
