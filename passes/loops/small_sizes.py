@@ -15,7 +15,7 @@ ahead of them, and its adjoint is a sum that the loop carries. Where inner loops
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, i1
@@ -210,7 +210,7 @@ def _compared(predicate: str, a: SSAValue, b: SSAValue) -> arith.CmpiOp:
     return arith.CmpiOp.create(operands=(a, b), result_types=(i1,), properties={"predicate": CMPI[predicate]})
 
 
-def _yielding(ops: list[Operation]) -> list[Operation]:
+def _yielding(ops: Sequence[Operation]) -> list[Operation]:
     return [*ops, scf.YieldOp.create(operands=ops[-1].results, location=ops[-1].location)]
 
 
