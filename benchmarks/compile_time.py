@@ -4,9 +4,9 @@
         [--posteriordb DIR]
 
 Programs of each kind (`generated_programs.py`) in growing lengths, each compiled in a process of its own; twice the
-length should cost at most 2.2 times, and LLVM alone at most 3 times in any step. `setup` and `gradient_propto` are
-compiled, what a first gradient needs. With --profile: the functions of the compiler that take most time on a program.
-With --posteriordb: the programs of a checkout instead; median, 95th percentile and largest time.
+length should cost at most 2.2 times, and LLVM alone at most 3 times in any step. Transformed data, gradient, and
+what is computed for each draw are compiled. With --profile: the functions of the compiler that take most time on a
+program. With --posteriordb: the programs of a checkout instead; median, 95th percentile and largest time.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ SECONDS = 600.0
 SHORTEST = 0.2
 """Seconds below which a growth says nothing."""
 SIDES = ("ours", "llvm")
-UNITS = ("setup", "gradient_propto")
+COMPILED = ("setup", "gradient_propto", "constrain")
 
 # ---------------------------------------------------------------- measuring
 
 
-def compile_seconds(text: str) -> tuple[float, float, int]:
+def compile_seconds(text: str, level: int = 3) -> tuple[float, float, int]:
     """CPU seconds of our own code and of LLVM, and the bytes of LLVM's input."""
     from ulam.emit import jit
-    from ulam.runtime.compiler import Compiler
+    from ulam.passes.units import UNITS
+    from ulam.runtime.compiler import CompileOptions, Compiler, llvm_pipeline
 
-    compiler = Compiler(text)
+    compiler = Compiler(text, options=CompileOptions(level))
     ours = llvm = 0.0
     size = 0
-    for name in UNITS:
+    for name in COMPILED:
         start = time.process_time()
         source = compiler.llvm_text(name)
         middle = time.process_time()
-        jit.compile_object(source, jit.ONCE if name == "setup" else jit.HOT)
+        jit.compile_object(source, llvm_pipeline(UNITS[name], level))
         ours += middle - start
         llvm += time.process_time() - middle
         size += len(source)

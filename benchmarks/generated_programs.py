@@ -144,6 +144,92 @@ def mixed(n: int) -> str:
     return "\n".join([*lines, "}\n"])
 
 
+def vectors(n: int) -> str:
+    """`n` transformed parameters, vectors, each of the one before it."""
+    lines = ["data { int N; vector[N] y; }", "parameters { vector[N] v0; }", "transformed parameters {"]
+    steps = ("{v} .* y", "exp(-square({v}))", "{v} + {k} * v0", "cumulative_sum({v})")
+    lines += [f"  vector[N] v{k} = {steps[k % 4].format(v=f'v{k - 1}', k=k)};" for k in range(1, n + 1)]
+    return "\n".join([*lines, "}", f"model {{ y ~ normal(v{n}, 1); v0 ~ std_normal(); }}\n"])
+
+
+def callers(n: int) -> str:
+    """`n` functions, each of which calls three of those before it."""
+    lines = ["functions {", "  real f0(real x) { return x; }"]
+    for k in range(1, n + 1):
+        called = " + ".join(f"f{j}({k}.5 * x)" for j in sorted({k - 1, k // 2, k // 3}))
+        lines.append(f"  real f{k}(real x) {{ return tanh({called}); }}")
+    return "\n".join([*lines, "}", "parameters { real x; }", "model {", f"  target += -f{n}(x);", "}\n"])
+
+
+def depths(n: int) -> str:
+    """Expressions in one another on `n` lines, 50 in each statement."""
+    lines = ["parameters { vector[4] theta; }", "model {", "  real x = theta[1];"]
+    while n > 0:
+        depth = min(n, 50)
+        lines += [f"  {'x = ' * (k == 0)}log1p_exp({k + 1}.5 * theta[{k % 4 + 1}] - (" for k in range(depth)]
+        lines[-1] += f"x{'))' * depth};"
+        n -= depth
+    return "\n".join([*lines, "  target += -square(x);", "}\n"])
+
+
+def blocks(n: int) -> str:
+    """Blocks, branches and loops in one another on `n` lines, 25 in each."""
+    lines = ["data { int N; }", "parameters { vector[4] theta; }", "model {", "  real x = theta[1];"]
+    while n > 0:
+        depth = min(n, 25)
+        opening = ("{{ real x{k} = theta[2];", "if (x > {k}) {{", "for (i{k} in 1:N) {{")
+        lines += ["  " + opening[k % 3].format(k=k) for k in range(depth)]
+        lines[-1] += f" x += square(theta[3]) * x0; {'}' * depth}"
+        n -= depth
+    return "\n".join([*lines, "  target += -square(x);", "}\n"])
+
+
+def loop_body(n: int) -> str:
+    """A loop of `n` statements."""
+    lines = ["data { int N; vector[N] y; matrix[N, 4] X; }", "parameters { vector[4] b; real<lower=0> s; }", "model {"]
+    lines += ["  for (i in 1:N) {", "    real mu = b[1];"]
+    steps = ("mu += X[i, {j}] * b[{j}] * {k};", "y[i] ~ normal(mu, s);", "target += -square(mu - {k});")
+    lines += ["    " + steps[k % 3].format(k=k, j=k % 4 + 1) for k in range(n)]
+    return "\n".join([*lines, "  }", "}\n"])
+
+
+def sums(n: int) -> str:
+    """One increment of the target by a sum of `n` terms."""
+    lines = ["data { vector[10] y; }", "parameters { vector[10] a; real<lower=0> s; }", "model {", "  target += 0"]
+    terms = ("- square(a[{j}] - {k})", "+ normal_lpdf(y[{j}] | a[{j}], s)", "- {k} * s * a[{j}]")
+    lines += ["    " + terms[k % 3].format(k=k, j=k % 10 + 1) for k in range(n)]
+    return "\n".join([*lines, "  ;", "}\n"])
+
+
+def matrices(n: int) -> str:
+    """`n` matrices of 2 by 2, each of products and sums of those before it."""
+    lines = ["parameters { vector[4] a; }", "model {", "  matrix[2, 2] m0 = [[a[1], a[2]], [a[3], a[4]]];"]
+    steps = ("m{j} * m0", "m{j}' + {k} * m0", "[[m{j}[1, 1], 0], [a[2], {k}]]", "m{j} .* m0 - {k}")
+    lines += [f"  matrix[2, 2] m{k} = {steps[k % 4].format(j=k - 1, k=k)};" for k in range(1, n + 1)]
+    return "\n".join([*lines, f"  target += -sum(m{n} .* m{n});", "}\n"])
+
+
+def draws(n: int) -> str:
+    """`n` quantities that are drawn."""
+    lines = ["data { int N; }", "parameters { real a; real<lower=0> s; }", "model { a ~ std_normal(); }"]
+    lines.append("generated quantities {")
+    kinds = (
+        "real q{k} = normal_rng(a, s);",
+        "int q{k} = poisson_rng(s);",
+        "array[N] real q{k} = normal_rng(rep_vector(a, N), s);",
+        "real q{k} = exponential_rng(s) + {k};",
+    )
+    lines += ["  " + kinds[k % len(kinds)].format(k=k) for k in range(n)]
+    return "\n".join([*lines, "}\n"])
+
+
+def tables(n: int) -> str:
+    """A literal of an array of `n` arrays, a line each."""
+    rows = ",\n".join(f"    {{{k}.5, {k % 7}, -{k}, 1e-{k % 9}}}" for k in range(n))
+    lines = ["transformed data {", f"  array[{n}, 4] real x = {{\n{rows}\n  }};", "}", "parameters { real a; }"]
+    return "\n".join([*lines, "model { a ~ normal(sum(x[1]), 1); }\n"])
+
+
 KINDS: dict[str, Callable[[int], str]] = {
     "targets": targets,
     "branches": branches,
@@ -159,6 +245,15 @@ KINDS: dict[str, Callable[[int], str]] = {
     "densities": densities,
     "functions": functions,
     "mixed": mixed,
+    "vectors": vectors,
+    "callers": callers,
+    "depths": depths,
+    "blocks": blocks,
+    "loop-body": loop_body,
+    "sums": sums,
+    "matrices": matrices,
+    "draws": draws,
+    "tables": tables,
 }
 """By name: a program of `n` times the same."""
 

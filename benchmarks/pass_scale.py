@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compile_time import UNITS
+from compile_time import compile_seconds
 from generated_programs import KINDS, mixed, program_of
 
 if TYPE_CHECKING:
@@ -174,23 +174,15 @@ def growth_of(
 
 
 def added_seconds(levels: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """What compiling 300 lines takes at each level: CPU seconds of the passes, and of all for a first gradient."""
-    from ulam.emit import jit
+    """What compiling 300 lines takes at each level: CPU seconds of the passes, and of all."""
     from ulam.passes.pipelines import level_pipeline
-    from ulam.runtime.compiler import CompileOptions, Compiler
 
     text = mixed(40)
     module = lowered(text)
     known = plausible_data(module)
     for level in levels:
         passes = least_seconds(module, level_pipeline(level), known, 3)
-        total = math.inf
-        for _ in range(2):
-            start = time.process_time()
-            compiler = Compiler(text, options=CompileOptions(level))
-            for unit in UNITS:
-                jit.compile_object(compiler.llvm_text(unit), jit.ONCE if unit == "setup" else jit.HOT)
-            total = min(total, time.process_time() - start)
+        total = min(sum(compile_seconds(text, level)[:2]) for _ in range(2))
         yield {"level": level, "lines": text.count("\n"), "passes": passes, "compile": total}
 
 

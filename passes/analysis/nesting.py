@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cmp_to_key
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from ulam.dialects.walk import parent_of
+from ulam.dialects.walk import ops_of, parent_of
 
 
 def block_of(value: SSAValue) -> Block | None:
@@ -22,6 +25,56 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
     while current is not None and current.parent is not block:
         current = parent_of(current)
     return current
+
+
+def is_before(op: Operation, other: Operation) -> bool:
+    """Whether an op stands ahead of another one in the same block.
+
+    Looked for from both, in both directions at once: it takes as many steps as there are ops in between, or to the
+    nearest end of the block. xDSL's `is_before_in_block` goes to the end of the block where it does not find the other.
+    """
+    if op is other or op.parent is None or op.parent is not other.parent:
+        return False
+    ahead, behind, ahead_of_other, behind_other = op, op, other, other
+    while True:
+        following, previous = behind.next_op, ahead.prev_op
+        if following is None or previous is other:
+            return False
+        if following is other or previous is None:
+            return True
+        ahead, behind = previous, following
+        following, previous = behind_other.next_op, ahead_of_other.prev_op
+        if following is None or previous is op:
+            return True
+        if following is op or previous is None:
+            return False
+        ahead_of_other, behind_other = previous, following
+
+
+class OpOrder:
+    """Which ops of a block stand ahead of which, for many questions: each block is numbered once.
+
+    Meanwhile ops may come and go, but not move.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Block, dict[Operation, int]] = {}
+
+    def is_before(self, op: Operation, other: Operation) -> bool:
+        """Whether an op stands ahead of another one in the same block."""
+        block = op.parent
+        if block is None or other.parent is not block:
+            return False
+        numbers = self._numbers.get(block)
+        if numbers is None:
+            numbers = self._numbers[block] = {each: n for n, each in enumerate(ops_of(block))}
+        first, second = numbers.get(op), numbers.get(other)
+        return is_before(op, other) if first is None or second is None else first < second
+
+
+def in_order(ops: Iterable[Operation]) -> list[Operation]:
+    """Ops of one block as they stand there."""
+    return sorted(ops, key=cmp_to_key(lambda op, other: -1 if is_before(op, other) else 1))
 
 
 def enclosing(op: Operation, kinds: type[Operation] | tuple[type[Operation], ...]) -> Operation | None:

@@ -18,6 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import stan
 from ulam.passes.analysis.literals import evaluate
+from ulam.passes.analysis.nesting import is_before
 from ulam.passes.known_data import ANY_INDEX, Element
 from ulam.passes.variable_form import EXITS, literal_of
 
@@ -305,7 +306,7 @@ def _is_behind(op: Operation, write: Operation) -> bool:
         if outer is None:
             return False
         op = outer
-    return write.is_before_in_block(op)
+    return is_before(write, op)
 
 
 def _yielded(block: Block) -> SSAValue:

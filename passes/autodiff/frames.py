@@ -18,7 +18,7 @@ from ulam.dialects import ad, rt
 from ulam.library.costs import FunctionCost
 from ulam.library.functions import function
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in, block_of, terminator
+from ulam.passes.analysis.nesting import ancestor_in, block_of, is_before, terminator
 from ulam.passes.autodiff.activity import Activity
 from ulam.passes.builder import Builder
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
@@ -75,7 +75,7 @@ class Memory:
                 if not _may_write(writer, root):
                     continue
                 there = ancestor_in(writer, block)
-                if there is None or there is here or here.is_before_in_block(there):
+                if there is None or there is here or is_before(here, there):
                     return False
         return True
 
@@ -235,7 +235,7 @@ def _insert_after_definition(value: SSAValue, ops: list[Operation], also_after: 
         block = owner.parent
     if also_after is not None and isinstance(also_after.owner, Operation) and also_after.owner.parent is block:
         other = also_after.owner
-        if anchor is None or anchor.is_before_in_block(other):
+        if anchor is None or is_before(anchor, other):
             anchor = other
     if anchor is not None:
         block.insert_ops_after(ops, anchor)

@@ -16,7 +16,8 @@ computed for nothing must not have a slope of 0 * infinity. Where a loop runs sl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import f64, i1
@@ -42,6 +43,8 @@ _NESTED = scf.IfOp | scf.ForOp
 _ANY_EFFECT = Effect.WRITE | Effect.LEAVE | Effect.ORDERED
 _MOST = 8
 """Nests whose bounds are compared for one op."""
+_MOST_READ = 64
+"""Of those that read one memory so many are looked at, before few of them are chosen."""
 
 
 def speculated_ops(block: Block) -> dict[Operation, Bounds]:
@@ -75,6 +78,10 @@ class _Users:
         self.loops: dict[Operation, Bounds] = {}
         """Ops that compute, fill memory or store → the loops that alone use what they do."""
         self._memory: dict[tuple[SSAValue, Block], Bounds | None] = {}
+        self._readers: dict[tuple[SSAValue, Block], _Readers | None] = {}
+        self._read_in: dict[Operation, list[_Readers]] = {}
+        """Ops that were not looked at → memory of which readers were asked for, and that is read there."""
+        self._seen: set[Operation] = set()
         self._passive: dict[Operation, bool] = {}
 
     def look_at(self, block: Block) -> None:
@@ -85,7 +92,7 @@ class _Users:
             if type(op) in _READ_OR_COMPUTED:
                 bounds = self._around((use.operation for use in op.results[0].uses), block)
             elif isinstance(op, scf.ForOp):
-                bounds = self._around(_users_of_loop(op, block), block)
+                bounds = self._behind_loop(op, block)
             elif isinstance(op, rt.StoreOp):
                 bounds = self._of_memory(viewed(op.buffer), block)
             elif isinstance(op, scf.IfOp):
@@ -93,14 +100,63 @@ class _Users:
                     self.look_at(inner)
             if bounds is not None and len(bounds := _few(bounds)) <= _MOST:
                 self.loops[op] = bounds
+            self._seen.add(op)
+            for readers in self._read_in.pop(op, ()):
+                readers.replace(op, self._around(readers.within[op], block))
             op = op.prev_op
+
+    def _behind_loop(self, loop: scf.ForOp, block: Block) -> Bounds | None:
+        """The loops that alone use the results of a loop of a block, and memory that it writes; None if it does more,
+        or what uses these is not known."""
+        written: dict[SSAValue, None] = {}
+        for inner in ops_within(loop):
+            if isinstance(inner, ad.TargetAddOp | func.CallOp):
+                return None
+            written |= dict.fromkeys(map(viewed, written_buffers(inner)))
+        if any(isinstance(result.type, rt.BufferType) for result in loop.results):
+            return None
+        found = self._around((use.operation for result in loop.results for use in result.uses), block)
+        if found is None:
+            return None
+        bounds = dict.fromkeys(found)
+        for memory in written:
+            readers = self._readers_in(memory, block)
+            others = None if readers is None else readers.bounds_without(loop)
+            if others is None:
+                return None
+            bounds |= dict.fromkeys(others)
+        return tuple(bounds)
+
+    def _readers_in(self, memory: SSAValue, block: Block) -> _Readers | None:
+        """What reads memory, by the op of a block that it stands in; None if that is not known. The same for all loops
+        that write it: what is known of ops is noted there when they are looked at."""
+        place = (memory, block)
+        if place not in self._readers:
+            self._readers[place] = readers = self._found_readers(memory, block)
+            if readers is not None:
+                for op in readers.within:
+                    if op not in self._seen:
+                        self._read_in.setdefault(op, []).append(readers)
+        return self._readers[place]
+
+    def _found_readers(self, memory: SSAValue, block: Block) -> _Readers | None:
+        users = _readers_of(memory, block)
+        if users is None:
+            return None
+        within: dict[Operation, list[Operation]] = {}
+        for user in users:
+            top = ancestor_in(user, block)
+            if top is None:
+                return None
+            within.setdefault(top, []).append(user)
+        return _Readers(within, {op: self._around(inner, block) for op, inner in within.items()})
 
     def _of_memory(self, memory: SSAValue, block: Block) -> Bounds | None:
         """The loops that alone read memory. It is looked at where a block stores to it last: what reads it is known
         then, or is not."""
         place = (memory, block)
         if place not in self._memory:
-            self._memory[place] = self._around(_readers_of((memory,), block), block)
+            self._memory[place] = self._around(_readers_of(memory, block), block)
         return self._memory[place]
 
     def _around(self, users: Iterable[Operation] | None, block: Block) -> Bounds | None:
@@ -158,6 +214,47 @@ class _Users:
                 known = False
             self._passive[op] = known
         return known
+
+
+class _Readers:
+    """The ops of a block in which memory is read, and the loops that alone use what each reads.
+
+    Each loop that writes asks what all others read. That is counted, so that it costs no look at each of them.
+    """
+
+    def __init__(self, within: dict[Operation, list[Operation]], bounds: dict[Operation, Bounds | None]) -> None:
+        self.within = within
+        """Ops of the block → what reads memory in them."""
+        self._bounds = bounds
+        self._counts = Counter(each for op in bounds for each in self._of(op))
+
+    def _of(self, op: Operation) -> Sequence[Nest | None]:
+        if op not in self._bounds:
+            return ()
+        found = self._bounds[op]
+        return (None,) if found is None else found
+
+    def replace(self, op: Operation, bounds: Bounds | None) -> None:
+        """Notes what is known of an op now."""
+        for each in self._of(op):
+            self._counts[each] -= 1
+            if not self._counts[each]:
+                del self._counts[each]
+        self._bounds[op] = bounds
+        self._counts.update(self._of(op))
+
+    def bounds_without(self, op: Operation) -> Bounds | None:
+        """The loops that alone use what is read elsewhere than in an op; None if there are others, or too many."""
+        own = Counter(self._of(op))
+        if self._counts[None] > own[None]:
+            return None
+        found: list[Nest] = []
+        for each, count in self._counts.items():
+            if each is not None and count > own[each]:
+                found.append(each)
+                if len(found) > _MOST_READ:
+                    return None
+        return tuple(found)
 
 
 def _with_those_around(op: Operation, top: Operation) -> Iterator[Operation]:
@@ -236,41 +333,22 @@ def _may_be_idle(loop: scf.ForOp, ahead_of: Operation) -> bool:
     return not is_known and not any(is_inside(bound, ahead_of) for bound in (loop.lb, loop.ub))
 
 
-def _users_of_loop(loop: scf.ForOp, block: Block) -> list[Operation] | None:
-    """Ops that use the results of a loop of a block, or memory that it writes; None if it does more, or they are not
-    known.
+def _readers_of(memory: SSAValue, block: Block) -> list[Operation] | None:
+    """Ops that use elements of memory; None if it may be that of others, or is there ahead of a block: another
+    iteration may read what this one has stored.
     """
-    pending: list[SSAValue] = list(loop.results)
-    for inner in ops_within(loop):
-        if isinstance(inner, ad.TargetAddOp | func.CallOp):
-            return None
-        pending += written_buffers(inner)
-    users = _readers_of(pending, block)
-    return None if users is None else [user for user in users if not loop.is_ancestor(user)]
-
-
-def _readers_of(values: Iterable[SSAValue], block: Block) -> list[Operation] | None:
-    """Ops that use values, of buffers the elements; None if buffers may be those of others, or are there ahead of a
-    block: another iteration may read what this one has stored.
-    """
-    pending: dict[SSAValue, None] = {}
-    for value in values:
-        if isinstance(value.type, rt.BufferType):
-            value = viewed(value)
-            if not isinstance(value.owner, rt.AllocOp) or ancestor_in(value.owner, block) is None:
-                return None
-        pending[value] = None
+    memory = viewed(memory)
+    if not isinstance(memory.owner, rt.AllocOp) or ancestor_in(memory.owner, block) is None:
+        return None
+    pending = [memory]
     users: dict[Operation, None] = {}
     while pending:
-        value, _ = pending.popitem()
+        value = pending.pop()
         for use in value.uses:
             user = use.operation
             if isinstance(user, rt.ViewOp):
-                pending[user.res] = None
-            elif isinstance(user, rt.StoreOp):
-                if user.value is value:
-                    users[user] = None
-            elif not isinstance(user, rt.ReleaseOp | rt.FillOp):
+                pending.append(user.res)
+            elif not isinstance(user, rt.StoreOp | rt.ReleaseOp | rt.FillOp):
                 users[user] = None
     return list(users)
 

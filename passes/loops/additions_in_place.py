@@ -19,7 +19,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer, known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in
+from ulam.passes.analysis.nesting import ancestor_in, in_order
 from ulam.passes.loops.filled_buffers import is_behind, loops_around
 from ulam.passes.loops.function_passes import FunctionPass
 from ulam.passes.loops.op_writer import OpWriter
@@ -41,18 +41,17 @@ class AdditionsInPlace(FunctionPass):
 
 def _add_in_place(alloc: rt.AllocOp) -> bool:
     """Changes all that is stored in memory, if these are such sums; whether they are."""
-    users = list(dict.fromkeys(use.operation for use in alloc.res.uses))
+    users = dict.fromkeys(use.operation for use in alloc.res.uses)
     loads = [op for op in users if isinstance(op, rt.LoadOp)]
-    writers = [op for op in users if op not in loads]
-    sums = [op for op in writers if isinstance(op, rt.StoreOp) and _added(op) is not None]
-    block = alloc.parent
-    assert block is not None
-    filling = {ancestor_in(op, block) for op in writers if op not in sums}
-    fills = [op for op in block.ops if op in filling]
+    sums = {op: None for op in users if isinstance(op, rt.StoreOp) and _added(op) is not None}
     if alloc.res.type != rt.BufferType(f64) or not sums or not all(_is_of_nest(op, alloc) for op in sums):
         return False
-    if len(fills) < len(filling) or not all(_sets_all(fill, alloc) is not None for fill in fills):
+    block = alloc.parent
+    assert block is not None
+    filling = {ancestor_in(op, block) for op in users if op not in sums and not isinstance(op, rt.LoadOp)}
+    if not all(fill is not None and _sets_all(fill, alloc) is not None for fill in filling):
         return False
+    fills = in_order(fill for fill in filling if fill is not None)
     last = fills[-1] if fills else None
     if (last is None and alloc.zero is None) or (last is not None and _sets_all(last, alloc) != 0):
         return False

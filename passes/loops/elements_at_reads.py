@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer
-from ulam.passes.analysis.nesting import enclosing, is_inside
+from ulam.passes.analysis.nesting import enclosing, is_before, is_inside
 from ulam.passes.loops.bound_forms import BoundForms
 from ulam.passes.loops.effects import PURE, may_overlap, root, written_roots_within
 from ulam.passes.loops.filled_memory import FilledMemory, FilledMemoryPass
@@ -40,7 +40,7 @@ class ElementsAtReads(FilledMemoryPass):
         if memory.uses.fill is not None:
             return False
         access = next(access for access in memory.uses.accesses if access.op is load)
-        if not _fills(filling, store, memory.alloc) or not filling.is_before_in_block(reading):
+        if not _fills(filling, store, memory.alloc) or not is_before(filling, reading):
             return False
         if not _is_over_rows(reading, load) or not _reads_once(reading, access, bound):
             return False

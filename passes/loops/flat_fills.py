@@ -22,7 +22,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in, is_inside
+from ulam.passes.analysis.nesting import ancestor_in, is_before, is_inside
 from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import DIVISIONS, PURE, offsets, root, viewed
@@ -316,7 +316,7 @@ class _Writer:
 def _is_of_element(load: rt.LoadOp, store: rt.StoreOp) -> bool:
     """Whether an op reads the element that another one sets then."""
     is_same = load.buffer is store.buffer and load.index is store.index
-    return is_same and load.parent is store.parent and load.is_before_in_block(store)
+    return is_same and load.parent is store.parent and is_before(load, store)
 
 
 def _wide(value: SSAValue) -> Operation:

@@ -32,7 +32,7 @@ from ulam.dialects.walk import blocks_of, operand_tuple, ops_of, ops_within
 from ulam.library.costs import WIDENED
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import is_before, is_inside, terminator
 from ulam.passes.loops.accesses import Access, Kind, LoopAccesses, meet_in_order
 from ulam.passes.loops.dead_stores import add_elements_once, forward_elements
 from ulam.passes.loops.effects import (
@@ -45,7 +45,6 @@ from ulam.passes.loops.effects import (
     Root,
     changed_roots,
     functions,
-    may_overlap,
     root,
     written_roots,
 )
@@ -127,11 +126,14 @@ class _Summary:
 
 def _conflict(a: _Summary, b: _Summary) -> bool:
     """Whether the memory that one writes is touched by the other."""
-    return _overlap(a.written, b.written | b.read) or _overlap(b.written, a.read)
+    return _overlap(a.written, b.written) or _overlap(a.written, b.read) or _overlap(b.written, a.read)
 
 
 def _overlap(first: set[Root], second: set[Root]) -> bool:
-    return bool(first and second) and any(may_overlap(a, b) for a in first for b in second)
+    """`may_overlap` for any of one and any of the other."""
+    if not first or not second:
+        return False
+    return UNKNOWN in first or UNKNOWN in second or not first.isdisjoint(second)
 
 
 class CountedLoop:
@@ -511,7 +513,7 @@ def _is_passed_on(write: Access, first: CountedLoop, second: CountedLoop) -> boo
             return False
         if user.parent is first.op.body.block and user.index is index:
             # a load of what was stored before it
-            if not write.op.is_before_in_block(user):
+            if not is_before(write.op, user):
                 return False
         elif user.parent is not second.op.body.block:
             return False

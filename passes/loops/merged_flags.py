@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects.scalar_ops import CMPI, constant_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import terminator
+from ulam.passes.analysis.nesting import is_before, terminator
 from ulam.passes.rewriting import discard, replace_uses
 
 
@@ -39,7 +39,7 @@ def _merge_flag(loop: scf.ForOp, position: int, result: SSAValue) -> None:
         return
     (flag,) = (operand for operand in merged.operands if operand is not widened.results[0])
     owner = flag.owner
-    if isinstance(owner, Operation) and owner.parent is loop.parent and not owner.is_before_in_block(loop):
+    if isinstance(owner, Operation) and owner.parent is loop.parent and not is_before(owner, loop):
         return
     loop.operands[3 + position] = flag
     replace_uses(merged.results[0], result)

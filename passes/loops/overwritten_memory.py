@@ -27,7 +27,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import ancestor_in, block_of, is_inside
+from ulam.passes.analysis.nesting import OpOrder, ancestor_in, block_of, is_before, is_inside
 from ulam.passes.loops.effects import kernel_buffers, may_overlap, root, written_roots_within
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.unit_modules import evaluate_of
@@ -47,7 +47,8 @@ class OverwrittenMemory(TellingPass):
 
     def changes(self, module: ModuleOp) -> bool:
         function = evaluate_of(module, self.name)
-        return any([_own_memory(function), *map(_leave_out, _all(function, rt.CopyOp))])
+        owned, order = _own_memory(function), OpOrder()
+        return any([owned, *(_leave_out(copy, order) for copy in _all(function, rt.CopyOp))])
 
 
 def _all(function: func.FuncOp, kind: type[Operation]) -> list[Operation]:
@@ -117,7 +118,7 @@ def _move_inside(alloc: Operation) -> Operation | None:
     inside = [op for op in ops if op not in fills]
     loops = {ancestor_in(op, block) for op in inside}
     loop = loops.pop() if len(loops) == 1 else None
-    if not isinstance(loop, scf.ForOp) or not all(fill.is_before_in_block(loop) for fill in fills):
+    if not isinstance(loop, scf.ForOp) or not all(is_before(fill, loop) for fill in fills):
         return None
     if not _is_filled_first(alloc, inside, loop.body.block) and not _is_filled_by_parts(alloc, inside, loop):
         return None
@@ -183,7 +184,7 @@ def _is_filled_first(alloc: rt.AllocOp, ops: Sequence[Operation], body: Block) -
         is_filled = loop is not None and loop is place
         if isinstance(op, rt.FillOp | rt.CopyOp) and op is place:
             is_filled = op.destination is alloc.res and op.count is alloc.count
-        if is_filled and all(other is op or place.is_before_in_block(places[other]) for other in ops):
+        if is_filled and all(other is op or is_before(place, places[other]) for other in ops):
             return True
     count = constant_integer(alloc.count)
     if count is None or not 0 < count <= MOST_ELEMENTS:
@@ -192,7 +193,7 @@ def _is_filled_first(alloc: rt.AllocOp, ops: Sequence[Operation], body: Block) -
     stored = {constant_integer(op.index): op for op in reversed(_in_order(stores, body))}
     reads = [places[op] for op in ops if not isinstance(op, rt.StoreOp)]
     firsts = [stored.get(k) for k in range(count)]
-    return all(op is not None and all(op.is_before_in_block(read) for read in reads) for op in firsts)
+    return all(op is not None and all(is_before(op, read) for read in reads) for op in firsts)
 
 
 def _is_filled_by_parts(alloc: rt.AllocOp, ops: Sequence[Operation], loop: scf.ForOp) -> bool:
@@ -211,7 +212,7 @@ def _is_filled_by_parts(alloc: rt.AllocOp, ops: Sequence[Operation], loop: scf.F
             return False
         end = plus(end, part[1])
         if end == forms.of(alloc.count):
-            return all(place.is_before_in_block(places[op]) for op in ops if op not in stores)
+            return all(is_before(place, places[op]) for op in ops if op not in stores)
     return False
 
 
@@ -241,10 +242,10 @@ def _in_order(ops: Sequence[rt.StoreOp], body: Block) -> list[rt.StoreOp]:
 # ---------------------------------------------------------------- copies
 
 
-def _leave_out(copy: Operation) -> bool:
+def _leave_out(copy: Operation, order: OpOrder) -> bool:
     """Whether a copy was not needed, and is there no more."""
     assert isinstance(copy, rt.CopyOp)
-    if _fill_destination(copy):
+    if _fill_destination(copy, order):
         return True
     alloc = copy.destination.owner
     is_whole = isinstance(alloc, rt.AllocOp) and alloc.parent is copy.parent and copy.count is alloc.count
@@ -275,7 +276,7 @@ def _read_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation]) -
         return False
     for op in writers:
         place = ancestor_in(op, block)
-        if place is None or (op is not copy and _writes(op, source) and not place.is_before_in_block(copy)):
+        if place is None or (op is not copy and _writes(op, source) and not is_before(place, copy)):
             return False
     remark_on(OverwrittenMemory.name, copy, "what is copied is read instead of the copy", done=True)
     read = copy.source
@@ -287,24 +288,24 @@ def _read_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation]) -
 
 def _update_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation]) -> bool:
     """Reads what was copied where the next loop writes each element of the copy."""
-    others = [op for op in ops if op is not copy and not (isinstance(op, rt.FillOp) and op.is_before_in_block(copy))]
+    others = [op for op in ops if op is not copy and not (isinstance(op, rt.FillOp) and is_before(op, copy))]
     loop = next((found for op in others if (found := _loop_over(op, alloc.res, alloc.count)) is not None), None)
     block = copy.parent
-    if loop is None or block is None or loop.parent is not block or not copy.is_before_in_block(loop):
+    if loop is None or block is None or loop.parent is not block or not is_before(copy, loop):
         return False
     body = loop.body.block
     loads: list[rt.LoadOp] = []
     for op in others:
         if ancestor_in(op, body) is None:
             place = ancestor_in(op, block)
-            if place is None or not loop.is_before_in_block(place):
+            if place is None or not is_before(loop, place):
                 return False
         elif isinstance(op, rt.LoadOp) and op.buffer is alloc.res and op.index is body.args[0] and op.parent is body:
             loads.append(op)
         elif not isinstance(op, rt.StoreOp) or _loop_over(op, alloc.res, alloc.count) is not loop:
             return False
     stores = [op for op in others if isinstance(op, rt.StoreOp) and op.parent is body]
-    if len(stores) != 1 or not all(load.is_before_in_block(stores[0]) for load in loads):
+    if len(stores) != 1 or not all(is_before(load, stores[0]) for load in loads):
         return False
     if is_inside(copy.source, loop) or not _stays(copy, loop):
         return False
@@ -315,21 +316,21 @@ def _update_source(copy: rt.CopyOp, alloc: rt.AllocOp, ops: Sequence[Operation])
     return True
 
 
-def _fill_destination(copy: rt.CopyOp) -> bool:
+def _fill_destination(copy: rt.CopyOp, order: OpOrder) -> bool:
     """Stores what a loop computes where it is copied to, if it touches nothing there but the elements that it sets."""
     alloc, block, memory = copy.source.owner, copy.parent, root(copy.destination)
     if not isinstance(alloc, rt.AllocOp) or alloc.parent is not block or not isinstance(memory, SSAValue):
         return False
     stores = [op for op in _touching(alloc.res) or () if op is not copy]
     loop = _loop_over(stores[0], alloc.res, copy.count) if len(stores) == 1 else None
-    if loop is None or loop.parent is not block or not _is_there(copy.destination, loop):
+    if loop is None or loop.parent is not block or not _is_there(copy.destination, loop, order):
         return False
     store, body = stores[0], loop.body.block
     for op in ops_within(loop):
         if not any(_is_of(operand, memory) for operand in op.operands):
             continue
         is_own = isinstance(op, rt.LoadOp | rt.StoreOp) and op.buffer is copy.destination and op.index is body.args[0]
-        if not is_own or op.parent is not body or not op.is_before_in_block(store):
+        if not is_own or op.parent is not body or not is_before(op, store):
             return False
     between = loop.next_op
     while between is not None and between is not copy:
@@ -348,11 +349,11 @@ def _fill_destination(copy: rt.CopyOp) -> bool:
     return True
 
 
-def _is_there(buffer: SSAValue, loop: scf.ForOp) -> bool:
+def _is_there(buffer: SSAValue, loop: scf.ForOp, order: OpOrder) -> bool:
     """Whether memory is known ahead of a loop."""
     owner = buffer.owner
     if isinstance(owner, Operation) and owner.parent is loop.parent:
-        return owner.is_before_in_block(loop)
+        return order.is_before(owner, loop)
     return not is_inside(buffer, loop)
 
 

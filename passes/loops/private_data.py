@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f64, i32
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.passes.analysis.nesting import ancestor_in, enclosing
+from ulam.passes.analysis.nesting import ancestor_in, enclosing, is_before
 from ulam.passes.loops.effects import viewed
 
 _TYPES = (rt.BufferType(i32), rt.BufferType(f64))
@@ -62,7 +62,7 @@ class PrivateData:
             load = value.owner
             if isinstance(load, rt.LoadOp) and viewed(load.buffer).owner is memory:
                 behind = ancestor_in(load, block)
-                if behind is None or not all(op is not None and op.is_before_in_block(behind) for op in last):
+                if behind is None or not all(op is not None and is_before(op, behind) for op in last):
                     return False
         return True
 

@@ -24,7 +24,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant, constant_integer, is_same_integer
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import ancestor_in, is_inside
+from ulam.passes.analysis.nesting import OpOrder, ancestor_in, is_inside
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.accesses import Access, Kind, meet_in_order
 from ulam.passes.loops.bound_forms import BoundForms, bound_ints
@@ -50,7 +50,8 @@ class PrivateRows(TellingPass):
 
     def changes(self, module: ModuleOp) -> bool:
         evaluate = evaluate_of(module, self.name)
-        copies = [op for op in ops_within(evaluate) if type(op) is rt.CopyOp and _is_then_changed(op)]
+        order = OpOrder()
+        copies = [op for op in ops_within(evaluate) if type(op) is rt.CopyOp and _is_then_changed(op, order)]
         for copy in copies:
             _write_as_loop(copy)
         return run_on(evaluate, bound_ints(module)) or bool(copies)
@@ -75,7 +76,7 @@ def _allocations(function: func.FuncOp) -> list[Operation]:
     return [op for op in ops_within(function) if type(op) is rt.AllocOp]
 
 
-def _is_then_changed(copy: rt.CopyOp) -> bool:
+def _is_then_changed(copy: rt.CopyOp, order: OpOrder) -> bool:
     """Whether all elements are copied to memory that loops behind then change, and nothing else accesses."""
     alloc, block = copy.destination.owner, copy.parent
     if not isinstance(alloc, rt.AllocOp) or alloc.res.type != rt.BufferType(f64):
@@ -84,11 +85,13 @@ def _is_then_changed(copy: rt.CopyOp) -> bool:
         return False
     if not is_same_integer(copy.count, alloc.count):
         return False
+    if any(isinstance(op := use.operation, rt.CopyOp) and op is not copy for use in alloc.res.uses):
+        return False
     others = [op for use in alloc.res.uses if (op := use.operation) is not copy and not isinstance(op, rt.FillOp)]
     loops = [ancestor_in(op, block) for op in others]
-    if not all(isinstance(loop, scf.ForOp) and copy.is_before_in_block(loop) for loop in loops):
+    if not all(isinstance(loop, scf.ForOp) and order.is_before(copy, loop) for loop in loops):
         return False
-    return any(isinstance(op, rt.StoreOp) for op in others) and not any(isinstance(op, rt.CopyOp) for op in others)
+    return any(isinstance(op, rt.StoreOp) for op in others)
 
 
 def _write_as_loop(copy: rt.CopyOp) -> None:

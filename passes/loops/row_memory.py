@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in
+from ulam.passes.analysis.nesting import ancestor_in, is_before
 from ulam.passes.loops.bound_forms import BoundForms
 from ulam.passes.loops.index_forms import Form, IndexForms, known, plus, times
 
@@ -90,11 +90,7 @@ def _collect(
 
 def _is_whole(fill: rt.FillOp, alloc: rt.AllocOp, loops: Sequence[scf.ForOp]) -> bool:
     """Whether a fill sets all of the memory to one value ahead of the loops."""
-    return (
-        fill.parent is alloc.parent
-        and fill.count is alloc.count
-        and all(fill.is_before_in_block(loop) for loop in loops)
-    )
+    return fill.parent is alloc.parent and fill.count is alloc.count and all(is_before(fill, loop) for loop in loops)
 
 
 # ---------------------------------------------------------------- memory of an iteration

@@ -25,7 +25,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in
+from ulam.passes.analysis.nesting import ancestor_in, is_before
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, UNKNOWN, Root, changed_roots_within, kernel_buffers, root, viewed
 from ulam.passes.loops.filled_buffers import users
@@ -104,7 +104,7 @@ def _is_ahead_or_in(op: Operation, arm: Block, branch: scf.IfOp, block: Block) -
     if ancestor_in(op, arm) is not None:
         return True
     outermost = ancestor_in(op, block)
-    return outermost is not None and outermost is not branch and outermost.is_before_in_block(branch)
+    return outermost is not None and outermost is not branch and is_before(outermost, branch)
 
 
 def _fillers(memory: Iterable[rt.AllocOp], block: Block, arm: Block) -> list[Operation]:

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
-from ulam.passes.analysis.nesting import enclosing, is_inside
+from ulam.passes.analysis.nesting import enclosing, is_before, is_inside
 from ulam.passes.builder import WRAPS
 from ulam.passes.loops.bound_forms import BoundForms
 from ulam.passes.loops.filled_memory import FilledMemory, FilledMemoryPass
@@ -40,7 +40,7 @@ class TermsAtStores(FilledMemoryPass):
         store, load, filling, reading = memory.store, memory.load, memory.filling, memory.reading
         if load.parent is not reading.body.block or not _reads_all(reading, load, memory.alloc):
             return False
-        if not filling.is_before_in_block(reading) or not always_runs(store, filling):
+        if not is_before(filling, reading) or not always_runs(store, filling):
             return False
         if not _stores_all(filling, store, memory.alloc, memory.uses, bound):
             remark_on(self.name, reading, "the loops that fill the memory may not reach all elements", done=False)

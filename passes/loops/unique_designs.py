@@ -24,7 +24,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import ancestor_in, terminator
+from ulam.passes.analysis.nesting import ancestor_in, is_before, terminator
 from ulam.passes.loops.bound_forms import bound_ints
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_branches import lift_values, may_lift, outermost_loops, where_it_runs
@@ -153,7 +153,7 @@ class _Writer(RowGroups):
     def _lift(self, value: SSAValue, place: Operation) -> None:
         """Lets a value of data be known in front of an op."""
         op = value.owner
-        if not isinstance(op, Operation) or op.parent is not self.top or op.is_before_in_block(place):
+        if not isinstance(op, Operation) or op.parent is not self.top or is_before(op, place):
             return
         for operand in op.operands:
             self._lift(operand, place)

@@ -27,7 +27,7 @@ from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.costs import COSTS, FunctionCost
 from ulam.library.records import record
 from ulam.passes import variable_form as form
-from ulam.passes.analysis.nesting import ancestor_in, terminator
+from ulam.passes.analysis.nesting import ancestor_in, is_before, terminator
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.remarks import remark
 from ulam.passes.rewriting import copies, discard, replace_uses
@@ -144,7 +144,7 @@ class _Counted:
                 continue
             statement = ancestor_in(op, body)
             assert statement is not None and op.parent is not None
-            if statement.is_before_in_block(step):
+            if is_before(statement, step):
                 replace_uses(op.results[0], number)
             else:
                 more = _with_1(_ADD, number, op.location)

@@ -29,7 +29,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes import variable_form as form
 from ulam.passes.analysis.linear_forms import ONE, LinearForm
-from ulam.passes.analysis.nesting import ancestor_in
+from ulam.passes.analysis.nesting import ancestor_in, is_before
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.analysis.sizes import SizeFacts
 from ulam.passes.remarks import remark
@@ -199,13 +199,11 @@ class _Filled:
         accesses = (*self.assignments, *self.elements)
         if not all(self.innermost.is_ancestor(op) for op in accesses):
             return "its elements are touched in several loops"
-        if not outer.is_before_in_block(self.summed.statement):
+        if not is_before(outer, self.summed.statement):
             return "it is summed up before it is made"
         if any(stan.effects_of(inner) & _EXITS for inner in ops_within(outer)):
             return "iterations of its loop may be left"
-        if self.beginning is not None and (
-            self.beginning.parent is not block or not self.beginning.is_before_in_block(outer)
-        ):
+        if self.beginning is not None and (self.beginning.parent is not block or not is_before(self.beginning, outer)):
             return "it is assigned as a whole"
         return None if self._sums_all(facts) else "it is not summed up in a loop over its rows"
 

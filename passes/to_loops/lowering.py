@@ -33,7 +33,7 @@ from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.records import record
 from ulam.library.size_messages import EQUAL_SIZES
 from ulam.library.statuses import FATAL
-from ulam.passes.analysis.nesting import ancestor_in, block_of
+from ulam.passes.analysis.nesting import ancestor_in, block_of, is_before
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.errors import LoweringError, NotSupportedError
 from ulam.passes.loops.effects import viewed
@@ -559,7 +559,7 @@ def _last_user(ssa: SSAValue, block: Block | None) -> Operation | None:
             user = ancestor_in(use.operation, block) if block is not None else None
             if user is None:
                 continue
-            if last is None or last.is_before_in_block(user):
+            if last is None or is_before(last, user):
                 last = user
             if user is use.operation:
                 work.extend(r for r in user.results if isinstance(r.type, _CONTAINER_TYPES))

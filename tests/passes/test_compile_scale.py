@@ -6,8 +6,12 @@ Counted in executed lines of Python, so a busy machine changes nothing. LLVM's p
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
 import pytest
-from work import lines_executed
+from work import calls_made, lines_executed
 
 from ulam.runtime.compiler import CompileOptions, Compiler
 
@@ -76,3 +80,26 @@ def test_work_of_lowering_elements_that_are_read_and_assigned() -> None:
     work(2)
     base, once, twice = (work(n) for n in (100, 200, 400))
     assert twice - once < 2.03 * (once - base)
+
+
+def _generated_programs() -> ModuleType:
+    """The programs of `benchmarks/compile_time.py`."""
+    path = Path(__file__).parents[2] / "benchmarks" / "generated_programs.py"
+    spec = importlib.util.spec_from_file_location("generated_programs", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_work_of_memory_that_many_loops_write() -> None:
+    """What reads it, and which of its copies stand ahead of a loop, is not looked for again for each of the loops."""
+    generated = _generated_programs()
+
+    def work(lines: int) -> int:
+        compiler = Compiler(generated.program_of("indexing", lines))
+        return calls_made(lambda: compiler.llvm_text("gradient_propto"))
+
+    work(2)
+    base, once, twice = (work(lines) for lines in (100, 200, 400))
+    assert twice - once < 2.12 * (once - base)  # 2.2 where it was looked for; four times for twice from 2,500 lines on
