@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -15,9 +15,16 @@ from ulam.dialects.walk import ops_of, ops_within
 def recursive_functions(functions: Mapping[str, stan.FuncOp]) -> frozenset[str]:
     """The functions, by their symbols, from which a chain of calls leads back to themselves.
 
-    Functions that a call passes on count as called. Source: Tarjan 1972, without recursion.
+    Functions that a call passes on count as called.
     """
-    callees = {name: _callees(function, functions) for name, function in functions.items()}
+    return in_cycles({name: _callees(function, functions) for name, function in functions.items()})
+
+
+def in_cycles(callees: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """The names from which a chain of others, each of which is among `callees`, leads back to themselves.
+
+    Source: Tarjan 1972, without recursion.
+    """
     found: set[str] = {name for name, called in callees.items() if name in called}
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}

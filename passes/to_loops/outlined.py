@@ -27,6 +27,7 @@ from ulam.dialects import ad, rt, stan
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.library.statuses import FATAL
+from ulam.passes.analysis.call_graph import in_cycles
 from ulam.passes.autodiff.calls import OF_LIBRARY, Derivatives
 from ulam.passes.autodiff.forward_mode import TangentFunctions
 from ulam.passes.builder import Builder
@@ -59,6 +60,8 @@ class CallGraph:
             if function.library is None and function.body.blocks:
                 self._scan(name, function)
         self._reached: dict[str, frozenset[str]] = {}
+        # Not by what each reaches: in a chain of functions that is all behind it.
+        self._recursive = in_cycles({name: called & self._callees.keys() for name, called in self._callees.items()})
 
     def _scan(self, name: str, function: stan.FuncOp) -> None:
         callees = self._callees[name] = set[str]()
@@ -86,7 +89,7 @@ class CallGraph:
         return found
 
     def is_recursive(self, name: str) -> bool:
-        return name in self._callees and name in self.reached(name)
+        return name in self._recursive
 
     def target_ops(self, name: str) -> set[type[Operation]]:
         """The kinds of ops on the target that running `name` may run."""
