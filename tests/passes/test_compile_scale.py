@@ -103,3 +103,21 @@ def test_work_of_memory_that_many_loops_write() -> None:
     work(2)
     base, once, twice = (work(lines) for lines in (100, 200, 400))
     assert twice - once < 2.12 * (once - base)  # 2.2 where it was looked for; four times for twice from 2,500 lines on
+
+
+LINEAR = ("declarations", "literals", "branches", "functions", "indexing")
+"""Kinds of generated programs that are long enough at 1,250 lines for what grows otherwise to show."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LINEAR)
+def test_work_of_long_programs(kind: str) -> None:
+    """`benchmarks/compile_time.py` has more kinds, and up to 20,000 lines."""
+    generated = _generated_programs()
+
+    def work(lines: int) -> int:
+        compiler = Compiler(generated.program_of(kind, lines))
+        return calls_made(lambda: [compiler.llvm_text(unit) for unit in ("setup", "gradient_propto", "constrain")])
+
+    work(100)
+    assert work(2500) < 2.15 * work(1250)  # 2.5 for "indexing" where each loop looked at what all others write
