@@ -19,7 +19,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
+from ulam.passes.analysis.nesting import ancestor_in, in_order, is_inside, terminator
 from ulam.passes.loops.bound_forms import BoundForms
 from ulam.passes.loops.carried_sums import lone_sum
 from ulam.passes.loops.data_slices import DataSlices
@@ -143,7 +143,7 @@ class RowsOfLoops:
                     self.memory.append(made)
         if len(found) > _MOST_LOOPS:
             raise NoRows("it belongs to many loops")
-        self.ops = [op for op in block.ops if op in found]
+        self.ops = in_order(found)
 
     def is_row_loop(self, op: Operation) -> bool:
         """Whether an op is a loop over all the rows, or those of a strip."""
