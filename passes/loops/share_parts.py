@@ -372,15 +372,27 @@ class _Sharing:
 
     def _call(self, op: Operation, name: str, arguments: Sequence[SSAValue]) -> None:
         """Puts a call in the place of an op, which is left alone."""
+        assert op.parent is not None
+        arguments = [_ahead_of(op, value) for value in arguments]
         call = func.CallOp(SymbolRefAttr(name), arguments, [r.type for r in op.results])
         call.location = op.location
-        assert op.parent is not None
         op.parent.insert_op_before(call, op)
         for result, other in zip(op.results, call.results, strict=True):
             other.name_hint = result.name_hint
             result.replace_all_uses_with(other)
             self._replaced[result] = other
         op.detach()
+
+
+def _ahead_of(op: Operation, value: SSAValue) -> SSAValue:
+    """A value, or a copy in front of an op if it is a constant inside of that."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp) or not op.is_ancestor(owner):
+        return value
+    copy = owner.clone()
+    assert op.parent is not None
+    op.parent.insert_op_before(copy, op)
+    return copy.results[0]
 
 
 def _different_columns(instances: Sequence[_Instance]) -> int:
