@@ -106,7 +106,7 @@ def _are_cheap(needed: Sequence[Operation], loads: Sequence[rt.LoadOp]) -> bool:
 def _list_of(load: rt.LoadOp) -> SSAValue:
     """The list that has the index of an element."""
     op = load.index.owner
-    while isinstance(op, Operation) and not isinstance(op, rt.LoadOp):
+    while isinstance(op, Operation) and op.operands and not isinstance(op, rt.LoadOp):
         op = op.operands[0].owner
     return op.buffer if isinstance(op, rt.LoadOp) else load.index
 

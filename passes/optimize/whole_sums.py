@@ -3,12 +3,12 @@
 normal_lpdf(y[n] | mu[n], s)       normal_lpdf(y | mu, s)
 w * normal_lpdf(y[n] | mu[n], s)   w * normal_lpdf(y | mu, s)
 a * x[n]                           a * x, a vector whose entries are added
-a                                  N * a
+a                                  N ? N * a : 0, since a may be infinite
 """
 
 from __future__ import annotations
 
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
@@ -61,9 +61,14 @@ class WholeSums(WholeVectors):
             return self.oriented(self.each(value)) if value.type == stan.REAL else self.each(value)
         single = self.same(value)
         count = self.count()
-        if single.type == stan.REAL:
-            count = self.operator(stan.PromoteOp, stan.REAL, count)
-        return self.operator(MUL, single.type, count, single)
+        if single.type != stan.REAL:
+            return self.operator(MUL, single.type, count, single)
+        total = self.operator(MUL, stan.REAL, self.operator(stan.PromoteOp, stan.REAL, count), single)
+        if self.span.is_nonempty or form.literal_of(single) is not None:
+            return total
+        none = form.constant(0.0, self.location)
+        some, without = (Region(Block([*ops, stan.YieldOp(v)])) for ops, v in (((), total), ((none,), none.res)))
+        return self.emit(stan.SelectOp(count, some, without, stan.REAL, location=self.location))
 
     def _density(self, op: stan.CallOp) -> SSAValue:
         """A density (or distribution function) of all elements: the sum of those of each."""

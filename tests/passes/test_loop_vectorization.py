@@ -308,3 +308,13 @@ model {{ for (n in 1:N) {{ y[n] ~ normal(X[n] * b, {scale}); }} }}
         StanModel(program.replace("X[n] * b", "0"), {"N": 1, "y": [1.0], "X": [[1, 2]]}).log_density(
             np.array([0.1, -1e6, 0.3, 0.4, 0.5])
         )
+
+
+@pytest.mark.parametrize("statement", ["target += -log(s);", "{ y[n] ~ std_normal(); target += 2 * (1 - log(s)); }"])
+def test_what_is_infinite_and_not_added(statement: str) -> None:
+    """A sum of no terms is 0, also where each of them would be infinite."""
+    data = "data { int<lower=0> N; vector[N] y; } parameters { real<lower=0> s; }"
+    program = f"{data} model {{ for (n in 1:N) {statement} }}"
+    for level in range(4):
+        value, slopes = StanModel(program, {"N": 0, "y": []}, opt_level=level).log_density_gradient([-750.0])
+        assert (value, slopes.tolist()) == (-750.0, [1.0])
