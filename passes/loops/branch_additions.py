@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp, f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.op_making import set_operand
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.passes.analysis.nesting import is_inside, terminator
@@ -53,10 +54,9 @@ class BranchAdditions(TellingPass):
         return changed
 
 
-def _arms(branch: scf.IfOp) -> tuple[Block, Block]:
-    if not branch.false_region.blocks:
-        branch.false_region.add_block(Block([scf.YieldOp()]))
-    return branch.true_region.block, branch.false_region.block
+def _arms(branch: scf.IfOp) -> list[Block]:
+    """The arms of a branch: one that gives nothing may have no other."""
+    return [region.block for region in branch.regions if region.blocks]
 
 
 # ---------------------------------------------------------------- elements that arms store
@@ -72,6 +72,9 @@ def _with_one_store(branch: scf.IfOp) -> scf.IfOp | None:
     others = [op for op in ops_within(branch) if op is not branch and op not in stores]
     if not any(stores) or any(_touches(op, first.buffer) for op in others):
         return None
+    if not branch.false_region.blocks:
+        branch.false_region.add_block(Block([scf.YieldOp()]))
+        stores.append(None)
     values = [first.value if store is None else store.value for store in stores]
     for arm, value in zip(_arms(branch), values, strict=True):
         end = terminator(arm)
@@ -134,9 +137,10 @@ def _add_behind(branch: scf.IfOp, position: int) -> bool:
         assert addends is not None
         end.operands[position] = _sum(addends, OpWriter(end))
     result = branch.results[position]
-    total = OpWriter.behind(result).real(arith.AddfOp, base, base)
-    replace_uses(result, total)
-    total.owner.operands[1] = result  # type: ignore[union-attr]
+    uses = list(result.uses)
+    total = OpWriter.behind(result).real(arith.AddfOp, base, result)
+    for use in uses:
+        set_operand(use, total)
     remark_on(BranchAdditions.name, branch, "what it adds to a log_sum_exp is added behind it", done=True)
     return True
 

@@ -6,7 +6,7 @@ that is not in the table may do anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from xdsl.dialects import arith, func, scf
@@ -228,13 +228,7 @@ def written_roots(op: Operation) -> set[Root]:
 
 def written_roots_within(op: Operation) -> set[Root]:
     """Roots of the buffers that executing `op` may write, regions included."""
-    if not op.regions:
-        return written_roots(op)
-    roots: set[Root] = set()
-    for inner in ops_within(op):
-        if EFFECT_BITS.get(type(inner), ANYTHING_BITS) & _WRITE:
-            roots |= written_roots(inner)
-    return roots
+    return _roots_within(op, written_roots)
 
 
 def changed_roots(op: Operation) -> set[Root]:
@@ -248,10 +242,14 @@ def changed_roots(op: Operation) -> set[Root]:
 
 def changed_roots_within(op: Operation) -> set[Root]:
     """The same of executing `op`, regions included."""
+    return _roots_within(op, changed_roots)
+
+
+def _roots_within(op: Operation, roots_of: Callable[[Operation], set[Root]]) -> set[Root]:
     if not op.regions:
-        return changed_roots(op)
+        return roots_of(op)
     roots: set[Root] = set()
     for inner in ops_within(op):
         if EFFECT_BITS.get(type(inner), ANYTHING_BITS) & _WRITE:
-            roots |= changed_roots(inner)
+            roots |= roots_of(inner)
     return roots

@@ -27,7 +27,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import OpOrder, ancestor_in, block_of, is_before, is_inside
+from ulam.passes.analysis.nesting import OpOrder, ancestor_in, block_of, in_order, is_before, is_inside
 from ulam.passes.loops.effects import kernel_buffers, may_overlap, root, written_roots_within
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.unit_modules import evaluate_of
@@ -124,8 +124,7 @@ def _move_inside(alloc: Operation) -> Operation | None:
         return None
     first = loop.body.block.first_op
     assert first is not None
-    own = applied_to(alloc, (alloc.count,))
-    loop.body.block.insert_op_before(own, first)
+    own = _taken_in(loop, alloc)
     for view in _views_outside(memory, loop):
         view.detach()
         loop.body.block.insert_op_before(view, first)
@@ -133,7 +132,6 @@ def _move_inside(alloc: Operation) -> Operation | None:
         discard(fill)
     replace_uses(memory, own.res)
     discard(alloc)
-    remark_on(OverwrittenMemory.name, loop, "memory that an iteration overwrites is its own", done=True)
     return own
 
 
@@ -148,20 +146,26 @@ def _part_with_last(alloc: Operation) -> Operation | None:
     block = innermost_arm(ops, alloc.parent)
     if not ops or block is None:
         return None
-    places = [place for op in ops if (place := ancestor_in(op, block)) is not None]
-    last = next((place for place in reversed(list(block.ops)) if place in places), None)
-    if not isinstance(last, scf.ForOp) or all(place is last for place in places) or _views_outside(memory, last):
+    places = {place for op in ops if (place := ancestor_in(op, block)) is not None}
+    last = in_order(places)[-1] if len(places) > 1 else None
+    if not isinstance(last, scf.ForOp) or _views_outside(memory, last):
         return None
-    body = last.body.block
-    if not _is_filled_first(alloc, [op for op in ops if last.is_ancestor(op)], body):
+    if not _is_filled_first(alloc, [op for op in ops if last.is_ancestor(op)], last.body.block):
         return None
-    own = applied_to(alloc, (alloc.count,))
-    assert body.first_op is not None
-    body.insert_op_before(own, body.first_op)
+    own = _taken_in(last, alloc)
     for use in list(memory.uses):
         if last.is_ancestor(use.operation):
             use.operation.operands[use.index] = own.res
-    remark_on(OverwrittenMemory.name, last, "memory that an iteration overwrites is its own", done=True)
+    return own
+
+
+def _taken_in(loop: scf.ForOp, alloc: rt.AllocOp) -> rt.AllocOp:
+    """Memory like another one, which each iteration of a loop takes first."""
+    first = loop.body.block.first_op
+    assert first is not None
+    own = applied_to(alloc, (alloc.count,))
+    loop.body.block.insert_op_before(own, first)
+    remark_on(OverwrittenMemory.name, loop, "memory that an iteration overwrites is its own", done=True)
     return own
 
 
