@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cmp_to_key
+from functools import cmp_to_key, reduce
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -70,6 +70,10 @@ class OpOrder:
             numbers = self._numbers[block] = {each: n for n, each in enumerate(ops_of(block))}
         first, second = numbers.get(op), numbers.get(other)
         return is_before(op, other) if first is None or second is None else first < second
+
+    def last(self, ops: Iterable[Operation]) -> Operation:
+        """The last of some ops of one block, at least one."""
+        return reduce(lambda op, other: other if self.is_before(op, other) else op, ops)
 
 
 def in_order(ops: Iterable[Operation]) -> list[Operation]:

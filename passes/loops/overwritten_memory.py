@@ -27,7 +27,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import OpOrder, ancestor_in, block_of, in_order, is_before, is_inside
+from ulam.passes.analysis.nesting import OpOrder, ancestor_in, block_of, is_before, is_inside
 from ulam.passes.loops.effects import kernel_buffers, may_overlap, root, written_roots_within
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.unit_modules import evaluate_of
@@ -98,16 +98,16 @@ def _loop_over(store: Operation, memory: SSAValue, count: SSAValue) -> scf.ForOp
 
 
 def _own_memory(function: func.FuncOp) -> bool:
-    changed = False
+    changed, order = False, OpOrder()
     for alloc in _all(function, rt.AllocOp):
         current: Operation | None = alloc
         while current is not None:
-            current = _move_inside(current) or _part_with_last(current)
+            current = _move_inside(current, order) or _part_with_last(current, order)
             changed = changed or current is not None
     return changed
 
 
-def _move_inside(alloc: Operation) -> Operation | None:
+def _move_inside(alloc: Operation, order: OpOrder) -> Operation | None:
     """Takes memory in the iterations of the loop that overwrite it; None if there is no such loop."""
     assert isinstance(alloc, rt.AllocOp)
     memory, block = alloc.res, alloc.parent
@@ -118,7 +118,7 @@ def _move_inside(alloc: Operation) -> Operation | None:
     inside = [op for op in ops if op not in fills]
     loops = {ancestor_in(op, block) for op in inside}
     loop = loops.pop() if len(loops) == 1 else None
-    if not isinstance(loop, scf.ForOp) or not all(is_before(fill, loop) for fill in fills):
+    if not isinstance(loop, scf.ForOp) or not all(order.is_before(fill, loop) for fill in fills):
         return None
     if not _is_filled_first(alloc, inside, loop.body.block) and not _is_filled_by_parts(alloc, inside, loop):
         return None
@@ -135,7 +135,7 @@ def _move_inside(alloc: Operation) -> Operation | None:
     return own
 
 
-def _part_with_last(alloc: Operation) -> Operation | None:
+def _part_with_last(alloc: Operation, order: OpOrder) -> Operation | None:
     """Takes memory of its own in the iterations of the loop that overwrites it last, behind others that touch it; None
     if there is no such loop.
     """
@@ -147,7 +147,7 @@ def _part_with_last(alloc: Operation) -> Operation | None:
     if not ops or block is None:
         return None
     places = {place for op in ops if (place := ancestor_in(op, block)) is not None}
-    last = in_order(places)[-1] if len(places) > 1 else None
+    last = order.last(places) if len(places) > 1 else None
     if not isinstance(last, scf.ForOp) or _views_outside(memory, last):
         return None
     if not _is_filled_first(alloc, [op for op in ops if last.is_ancestor(op)], last.body.block):
