@@ -3,10 +3,10 @@
     python benchmarks/row_layouts.py [--programs rows] [--first 0] [--count 300] [--data 1] [--pieces] [--interfaces 0]
 
 `--programs`: sums over rows (`tests/oracles/row_programs.py`), loops inside of each other (`nest_programs.py`), groups
-and their rows (`group_programs.py`), programs of all blocks as people write them (`applied_programs.py`), or forward
-algorithms (`state_programs.py`). Each runs at level 0, at level 3 without layouts, at level 3 and at level 4, with
-`--data` different data, at points near 0, far out, and where some parameters are at borders: 0, infinite, NaN, or such
-that their exponential over- or underflows.
+and their rows (`group_programs.py`), programs of all blocks as people write them (`applied_programs.py`), forward
+algorithms (`state_programs.py`), or rows of several outcomes (`outcome_programs.py`). Each runs at level 0, at level 3
+without layouts, at level 3 and at level 4, with `--data` different data, at points near 0, far out, and where some
+parameters are at borders: 0, infinite, NaN, or such that their exponential over- or underflows.
 `--pieces`: also at level 3 with limits so small that the program is taken to pieces, and has switches in its data.
 `--interfaces N`: of every Nth program constrained parameters with quantities, the way back from them, products of the
 Hessian, and the traced density, too.
@@ -39,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 from applied_programs import applied_data, applied_program
 from group_programs import group_data, group_program
 from nest_programs import nest_data, nest_program
+from outcome_programs import outcome_data, outcome_program
 from row_programs import row_data, row_program
 from state_programs import state_data, state_program
 
@@ -51,6 +52,7 @@ PROGRAMS: dict[str, tuple[Callable[[int], str], Callable[[int], dict[str, Any]]]
     "groups": (group_program, group_data),
     "applied": (applied_program, applied_data),
     "states": (state_program, state_data),
+    "outcomes": (outcome_program, outcome_data),
 }
 WAYS: dict[str, dict[str, Any]] = {
     "level 3 without layouts": {"opt_level": 3, "layouts": False},

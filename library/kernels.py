@@ -424,6 +424,14 @@ OF_ONE_DECOMPOSITION: dict[str, str] = {
 """Kernels that compute a part of what another one does, and keep the rest, in buffers of the same sizes."""
 
 
+OF_COLUMNS: dict[str, str] = {
+    "mdivide_left_tri_low": "m", "mdivide_left": "m", "mdivide_left_spd": "m", "multiply": "n"
+}
+"""Kernels of which each column of the result depends on the same column of an input alone, by the name of the size that
+tells how many columns these two have.
+"""  # fmt: skip
+
+
 def kernel_of(function: str) -> KernelUse | None:
     """The kernel that computes a function of the library: one by another name, or that of its name."""
     if function in OF_MATRIX:

@@ -37,6 +37,8 @@ def _any(names: str) -> Groups:
 _SHARED = "inv_logit inv_logit_of_bounds exp_minus_magnitude"
 _LOGARITHMS = "log1p_exp log_inv_logit log1m_inv_logit log_sum_exp log1p_exp_minus_magnitude"
 UNIT_WORKS_ON: dict[str, Groups] = {
+    "invariant-kernels": _any("loop:rt.kernel"),
+    "batch-kernels": _any("loop:rt.kernel"),
     "share-kernels": _any("rt.kernel"),
     "inline-kernels": _any("rt.kernel"),
     "sort-rows": (*_any("loop:ad.accumulate"), *_any("loop:costly")),

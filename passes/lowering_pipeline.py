@@ -52,6 +52,7 @@ _BEFORE_DATA = (
     'if-changed{passes="lazy-comparisons,loops-from-zero,invariant-sizes" then="simplify"}',
     "split-memory{function=evaluate}",
     'if-changed{passes="branch-additions,overwritten-memory,loops-from-guards,carry-elements" then="cse,dce"}',
+    "invariant-kernels",
     "share-kernels",
     f'if-changed{{passes="inline-kernels" then="{_SCALARS},{_SCALARS},forward-stores{{function=evaluate}},cse,dce"}}',
     "logs-of-transforms",
@@ -66,6 +67,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     return (
         'if-changed{passes="prefix-sums" then="cse,dce,share-arms,cse,dce"}',
         'if-changed{passes="equal-sizes" then="cse"}',
+        'if-changed{passes="invariant-kernels,batch-kernels" then="invariant-loops,dead-stores,cse,dce"}',
         "sink-fills{function=evaluate}",
         "additions-in-place{function=evaluate}",
         # Behind what takes unchanged numbers out of branches.

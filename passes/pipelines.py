@@ -37,6 +37,8 @@ PASSES: dict[str, str] = {
     "thread-target": "ulam.passes.loops.thread_target:ThreadTarget",
     "fold": "ulam.passes.loops.fold:Fold",
     "cse": "ulam.passes.loops.cse:Cse",
+    "invariant-kernels": "ulam.passes.loops.invariant_kernels:InvariantKernels",
+    "batch-kernels": "ulam.passes.loops.batch_kernels:BatchKernels",
     "share-kernels": "ulam.passes.loops.share_kernels:ShareKernels",
     "inline-kernels": "ulam.passes.loops.inline_kernels:InlineKernels",
     "normal-terms": "ulam.passes.loops.normal_terms:NormalTerms",

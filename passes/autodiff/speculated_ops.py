@@ -292,7 +292,10 @@ def _nests_around(op: Operation, block: Block) -> Bounds:
             loops = list(_loops_that_add(blocks_of(outer)[1]))
         else:
             if _is_told_by_condition(user, outer) and not is_inside(outer.operands[0], op):
-                conditions.append((outer.operands[0],))
+                if (loop := _loop_that_has_iterations(outer.operands[0])) is not None:
+                    nests = [(*nest, loop) for nest in nests]
+                else:
+                    conditions.append((outer.operands[0],))
             continue
         if loops and all(_may_be_idle(loop, op) for loop in loops):
             nests = [(*nest, (loop.lb, loop.ub)) for nest in nests for loop in loops]
@@ -302,6 +305,13 @@ def _nests_around(op: Operation, block: Block) -> Bounds:
 def _is_told_by_condition(op: Operation, around: Operation) -> bool:
     """Whether an op is reached in a branch only if its condition holds."""
     return isinstance(around, scf.IfOp) and ancestor_in(op, around.true_region.block) is not None
+
+
+def _loop_that_has_iterations(condition: SSAValue) -> tuple[SSAValue, ...] | None:
+    """Begin and end of a loop that has an iteration if a condition holds, as of what such a loop alone needs."""
+    test = condition.owner
+    is_one = isinstance(test, arith.CmpiOp) and test.predicate == CMPI["slt"] and known_constant(test.rhs) is None
+    return tuple(test.operands) if is_one else None
 
 
 def _loops_that_add(block: Block) -> Iterator[scf.ForOp]:

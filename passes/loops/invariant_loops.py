@@ -17,7 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 
-from ulam.dialects import rt
+from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
@@ -82,8 +82,13 @@ def _hoist(block: Block, around: scf.ForOp | scf.IfOp, data: DataSlices | None =
                 _move(op, around, _reached(block, around))
                 changed = True
                 continue
-        is_reached = is_reached and not effect_within(op) & (Effect.LEAVE | Effect.ORDERED)
+        is_reached = is_reached and (_is_harmless(op) or not effect_within(op) & (Effect.LEAVE | Effect.ORDERED))
     return changed
+
+
+def _is_harmless(op: Operation) -> bool:
+    """Whether an op is a check, or adds to the target: what stands behind may run ahead."""
+    return isinstance(op, ad.TargetAddOp) or (isinstance(op, rt.CheckOp) and rt.HarmlessAttr.marks(op))
 
 
 def _lift(value: SSAValue, branch: Operation) -> bool:

@@ -44,14 +44,14 @@ class ShareKernels(ModulePass):
 
 def run_on(function: func.FuncOp) -> None:
     """Shares the kernels of a function."""
-    names = Counter(_shared_name(op) for op in ops_within(function) if _is_determined(op))
+    names = Counter(_shared_name(op) for op in ops_within(function) if is_determined(op))
     if max(names.values(), default=0) > 1:
         sharing = _Sharing(function)
         for block in function.body.blocks:
             sharing.block(block, {})
 
 
-def _is_determined(op: Operation) -> bool:
+def is_determined(op: Operation) -> bool:
     """Whether it is a kernel whose results depend on its inputs only, all of which are in buffers and values.
 
     Pullbacks, which add to what they write, are no rows of the table.
@@ -117,7 +117,7 @@ class _Sharing:
                         self.block(inner, dict(known))
                 if not isinstance(op, scf.IfOp | scf.ForOp):
                     self._forget(known, {UNKNOWN})
-            elif _is_determined(op):
+            elif is_determined(op):
                 assert isinstance(op, rt.KernelOp)
                 self._kernel(op, known)
             elif known:

@@ -7,6 +7,7 @@ import pytest
 from applied_programs import applied_data, applied_program
 from group_programs import group_data, group_program
 from level_outcomes import outcome
+from outcome_programs import outcome_data, outcome_program
 from row_programs import row_data, row_program
 from state_programs import state_data, state_program
 
@@ -18,6 +19,7 @@ CASES = {
     **{f"rows {seed}": (row_program(seed), row_data(seed)) for seed in range(12, 17)},
     **{f"groups {seed}": (group_program(seed), group_data(seed + 1)) for seed in (2, 5, 6, 29, 33)},
     **{f"applied {seed}": (applied_program(seed), applied_data(seed)) for seed in (3, 10)},
+    **{f"outcomes {seed}": (outcome_program(seed), outcome_data(seed)) for seed in (5, 9, 12)},
     **{f"states {seed}": (state_program(seed), state_data(seed)) for seed in (1, 2, 4, 6)},
 }
 
