@@ -155,7 +155,8 @@ def binding_program(module: ModuleOp) -> ModuleOp:
     parts = ops_of(program.body.block)
     functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
     blocks = {op: _binding_ops(op) for op in parts if isinstance(op, stan.BlockOp)}
-    called = set(reachable((op for ops in blocks.values() for op in ops), functions))
+    run = (op for ops in blocks.values() for op in ops if not isinstance(op, stan.ParameterOp))  # which are declared
+    called = set(reachable(run, functions))
     body, mapping = Block(), dict[SSAValue, SSAValue]()
     for op in parts:
         if isinstance(op, stan.BlockOp):

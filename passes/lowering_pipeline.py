@@ -67,7 +67,6 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     return (
         'if-changed{passes="prefix-sums" then="cse,dce,share-arms,cse,dce"}',
         'if-changed{passes="equal-sizes" then="cse"}',
-        'if-changed{passes="invariant-kernels,batch-kernels" then="invariant-loops,dead-stores,cse,dce"}',
         "sink-fills{function=evaluate}",
         "additions-in-place{function=evaluate}",
         # Behind what takes unchanged numbers out of branches.
@@ -105,6 +104,8 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         *((COALESCED_LOOPS, SOLVED_COLUMNS) if layouts else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
         'if-changed{passes="elements-of-views,chosen-elements,products-ahead" then="cse,licm,dce"}',
+        # Ahead of it rows may be found to have a layout.
+        'if-changed{passes="invariant-kernels,batch-kernels" then="invariant-loops,dead-stores,cse,dce"}',
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("design-products",) if layouts else ()),
         'if-changed{passes="columns-together" then="cse,licm,dce"}',

@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from ulam.dialects import stan
 from ulam.dialects.attributes import UNIT
 from ulam.dialects.walk import ops_of, ops_within
+from ulam.library.constraints import transform_functions
 
 
 def recursive_functions(functions: Mapping[str, stan.FuncOp]) -> frozenset[str]:
@@ -77,13 +78,37 @@ def called_by(op: Operation) -> Iterator[str]:
             yield op.callback.data
 
 
+def library_function(name: str, functions: Mapping[str, stan.FuncOp]) -> stan.FuncOp | None:
+    """The function of the library that Stan calls so, among functions by their symbols: users' may have its name."""
+    found = functions.get(name)
+    if found is not None and found.library is not None:
+        return found
+    return next((op for op in functions.values() if op.library is not None and op.stan_name.data == name), None)
+
+
+def _transforms_of(op: Operation, functions: Mapping[str, stan.FuncOp]) -> Iterator[str]:
+    """Symbols of the functions by which a declaration transforms or checks its variable."""
+    if isinstance(op, stan.ParameterOp | stan.CheckOp):
+        names = transform_functions(
+            op.constraint.data,
+            lower=op.lower is not None,
+            upper=op.upper is not None,
+            is_parameter=isinstance(op, stan.ParameterOp),
+        )
+        for name in names:
+            if (function := library_function(name, functions)) is not None:
+                yield function.sym_name.data
+
+
 def reachable(roots: Iterable[Operation], functions: Mapping[str, stan.FuncOp]) -> list[str]:
-    """The functions that ops call, and those that they call, in the program's order."""
+    """The functions that ops call, those of declared constraints among them, and those that they call, in the program's
+    order.
+    """
     found: set[str] = set()
     work = list(roots)
     while work:
         for op in ops_within(work.pop()):
-            for name in called_by(op):
+            for name in (*called_by(op), *_transforms_of(op, functions)):
                 if name in functions and name not in found:
                     found.add(name)
                     work.append(functions[name])

@@ -17,7 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 
-from ulam.dialects import ad, rt
+from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
@@ -25,14 +25,13 @@ from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import (
     PURE,
-    Effect,
     Root,
-    effect_within,
+    changed_roots_within,
     is_speculatable,
     may_overlap,
     root,
-    written_roots_within,
 )
+from ulam.passes.loops.loop_slices import goes_on
 from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.running import TellingPass
@@ -73,7 +72,7 @@ def _hoist(block: Block, around: scf.ForOp | scf.IfOp, data: DataSlices | None =
             changed = any([_lift(bound, around) for bound in (op.lb, op.ub)]) or changed
         if is_reached and type(op) is scf.ForOp and op.results:
             if written is None:
-                written = list(written_roots_within(around))
+                written = list(changed_roots_within(around))
             free = free_values_of_op(op)
             constants = [value.owner for value in free if isinstance(value.owner, arith.ConstantOp)]
             outside = not any(is_inside(value, around) for value in free if value.owner not in constants)
@@ -82,13 +81,8 @@ def _hoist(block: Block, around: scf.ForOp | scf.IfOp, data: DataSlices | None =
                 _move(op, around, _reached(block, around))
                 changed = True
                 continue
-        is_reached = is_reached and (_is_harmless(op) or not effect_within(op) & (Effect.LEAVE | Effect.ORDERED))
+        is_reached = is_reached and all(map(goes_on, ops_within(op)))
     return changed
-
-
-def _is_harmless(op: Operation) -> bool:
-    """Whether an op is a check, or adds to the target: what stands behind may run ahead."""
-    return isinstance(op, ad.TargetAddOp) or (isinstance(op, rt.CheckOp) and rt.HarmlessAttr.marks(op))
 
 
 def _lift(value: SSAValue, branch: Operation) -> bool:

@@ -52,7 +52,7 @@ class LoopSlices:
                 self._unless_refused.add(op)
                 inner = list(ops_within(op))
                 unless_refused = all(map(_goes_on_unless_refused, inner))
-                surely = surely and unless_refused and not any(map(_may_leave, inner))
+                surely = surely and all(map(goes_on, inner))
 
     def reaches(self, op: Operation) -> bool:
         """Whether the first iteration surely reaches an op, if the point is not refused before."""
@@ -104,8 +104,11 @@ class LoopSlices:
         return isinstance(op, _FILLS) or (self.varying and isinstance(op, rt.LoadOp))
 
 
-def _may_leave(op: Operation) -> bool:
-    return bool(effect(op) & Effect.LEAVE) and not (isinstance(op, rt.CheckOp) and rt.HarmlessAttr.marks(op))
+def goes_on(op: Operation) -> bool:
+    """Whether what follows an op surely runs, and may run ahead of it; its regions aside."""
+    if isinstance(op, rt.CheckOp):
+        return rt.HarmlessAttr.marks(op)
+    return _goes_on_unless_refused(op) and (type(op) is not rt.KernelOp or op.throws is None)
 
 
 def _goes_on_unless_refused(op: Operation) -> bool:

@@ -37,7 +37,8 @@ def link(program: stan.ProgramOp) -> None:
     if not linked:
         return
     definitions = library_calls.definitions(program)
-    there = {op.sym_name.data for op in program.body.block.ops if isinstance(op, stan.FuncOp)}
+    functions = [op for op in program.body.block.ops if isinstance(op, stan.FuncOp)]
+    there = {op.stan_name.data for op in functions if op.library is not None}
     for op in linked:
         if isinstance(op, stan.CallOp):
             if op.user is None and op.definition is None:

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from ulam.dialects import stan
 from ulam.library.constraints import CONTAINER_FAMILIES
 from ulam.library.statuses import REJECTION
+from ulam.passes.analysis.call_graph import library_function
 from ulam.passes.builder import Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.to_loops.inlining import inline
@@ -35,7 +36,7 @@ def check(low: Lowering, op: stan.CheckOp) -> None:
                 _check_bound(low, op, value, low.value(bound), requirement)
         return
     family = CONTAINER_FAMILIES.get(constraint)
-    function = low.functions.get(f"{family}_check")
+    function = library_function(f"{family}_check", low.functions)
     if function is None:
         raise NotSupportedError(f"constraint '{constraint}' is not supported yet", op.location)
     assert isinstance(value, Container)

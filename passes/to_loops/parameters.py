@@ -17,6 +17,7 @@ from ulam.library.constraints import CONTAINER_FAMILIES, scalar_family
 from ulam.library.functions import FunctionKind, kind_of
 from ulam.library.records import record
 from ulam.library.statuses import REJECTION
+from ulam.passes.analysis.call_graph import library_function
 from ulam.passes.builder import BUFFER_REAL, Builder
 from ulam.passes.complex_types import part_number
 from ulam.passes.errors import NotSupportedError
@@ -141,7 +142,7 @@ def _scalar_family(low: Lowering, op: Declared) -> tuple[str | None, list[Value]
 
 def function_named(low: Lowering, name: str, op: Declared) -> stan.FuncOp:
     """A transform's function."""
-    found = low.functions.get(name)
+    found = library_function(name, low.functions)
     if found is None:
         raise NotSupportedError(
             f"constraint '{op.constraint.data}' is not supported yet: no function '{name}'", op.location

@@ -91,3 +91,21 @@ def test_bounds_that_are_not_in_order_are_rejected(bounds: tuple[float, float]) 
             ulam.StanModel(text, data, opt_level=0).log_density([0.3])
     in_order = {"lb": -np.inf, "ub": [0.5, np.inf], "with_vector": 0}
     assert ulam.StanModel(text, in_order, opt_level=0).log_density([0.3]) == 0
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_functions_of_the_program_are_no_transforms(level: int) -> None:
+    """Overloads of names that transforms of the library have."""
+    own = """functions {
+      real simplex_check(real x) { return x; }
+      real ordered_constrain(real x) { return 2 * x; }
+      real lower_bound_log_jacobian(real x) { return 3 * x; }
+    }"""
+    program = """data { simplex[2] d; } parameters { ordered[2] o; real<lower=1> z; }
+    model { o ~ std_normal(); z ~ std_normal(); target += sum(d); }"""
+    point = np.array([0.1, 0.2, 0.3])
+    models = [ulam.StanModel(text + program, {"d": [0.5, 0.5]}, opt_level=level) for text in ("", own)]
+    for first, second in zip(*(model.log_density_gradient(point) for model in models), strict=True):
+        np.testing.assert_array_equal(first, second)
+    with pytest.raises(ulam.UlamError, match="entries of a simplex sum to 1"):
+        ulam.StanModel(own + program, {"d": [1, 2]}, opt_level=level)

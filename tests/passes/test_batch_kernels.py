@@ -10,6 +10,7 @@ from xdsl.dialects import scf
 import ulam
 from ulam.dialects import rt
 from ulam.passes.analysis.nesting import enclosing
+from ulam.passes.loops.unit_modules import evaluate_of
 from ulam.runtime.compiler import CompileOptions, Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -73,7 +74,7 @@ def test_without_rows_loops_refuse_nothing(rows: str) -> None:
 def test_kernels_are_called_once(rows: str) -> None:
     compiler = Compiler(program(rows), "model.stan", CompileOptions(3))
     module = compiler.module_at("lowered", "gradient_propto")
-    kernels = [op for op in module.walk() if isinstance(op, rt.KernelOp)]
+    kernels = [op for op in evaluate_of(module, "").walk() if isinstance(op, rt.KernelOp)]
     assert kernels
     assert not [op.function.data for op in kernels if enclosing(op, scf.ForOp)]
 

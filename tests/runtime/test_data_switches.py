@@ -351,3 +351,47 @@ def test_profiles_keep_their_names(level: int) -> None:
 def test_small_programs_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_switches, "LEAST_OPS", 10**6)
     assert Compiler(PROGRAM, options=CompileOptions(pieces=True)).metadata()["switches"] is None
+
+
+CONSTRAINED = {
+    "cov_matrix[2]": np.eye(2),
+    "corr_matrix[2]": np.eye(2),
+    "cholesky_factor_cov[2]": np.eye(2),
+    "cholesky_factor_corr[2]": np.eye(2),
+    "simplex[2]": np.array([0.5, 0.5]),
+    "unit_vector[2]": np.array([0.0, 1.0]),
+    "ordered[2]": np.array([1.0, 2.0]),
+    "positive_ordered[2]": np.array([1.0, 2.0]),
+    "sum_to_zero_vector[2]": np.array([-1.0, 1.0]),
+    "sum_to_zero_matrix[2, 2]": np.zeros((2, 2)),
+    "row_stochastic_matrix[2, 2]": np.eye(2),
+    "column_stochastic_matrix[2, 2]": np.eye(2),
+    "vector<lower=0, upper=2>[2]": np.array([1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("declared", CONSTRAINED)
+def test_declared_constraints_of_data(declared: str) -> None:
+    """Data, transformed data, transformed parameters and quantities of each kind, and data that are not of it."""
+    wide = "matrix" if CONSTRAINED[declared].ndim == 2 else "vector"
+    of = "[2, 2]" if wide == "matrix" else "[2]"
+    text = f"""
+    data {{ int f; {declared} d; }}
+    transformed data {{ {declared} e = d; }}
+    parameters {{ real x; {declared} p; }}
+    transformed parameters {{ {declared} t = p; }}
+    model {{
+      if (f == 1) x ~ normal(sum(d), 1); else if (f == 2) x ~ normal(sum(e), 2); else x ~ student_t(3, 0, 1);
+      target += -dot_self(to_vector(t));
+    }}
+    generated quantities {{ {declared} q = t; {wide}{of} r = q; }}
+    """
+    value = CONSTRAINED[declared]
+    models = [ulam.StanModel(text, {"f": 2, "d": value.tolist()}, opt_level=level) for level in (0, 3)]
+    assert_same(*(results(model) for model in reversed(models)))
+    texts = []
+    for level in (0, 3):
+        with pytest.raises(ulam.UlamError) as raised:
+            ulam.StanModel(text, {"f": 2, "d": (5 - 4 * value).tolist()}, opt_level=level)
+        texts.append(str(raised.value))
+    assert texts[0] == texts[1]
