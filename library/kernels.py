@@ -425,7 +425,7 @@ OF_ONE_DECOMPOSITION: dict[str, str] = {
 
 
 OF_COLUMNS: dict[str, str] = {
-    "mdivide_left_tri_low": "m", "mdivide_left": "m", "mdivide_left_spd": "m", "multiply": "n"
+    "mdivide_left_tri_low": "m", "mdivide_left": "m", "mdivide_left_spd": "m", "multiply": "n", "normal_terms": "m",
 }
 """Kernels of which each column of the result depends on the same column of an input alone, by the name of the size that
 tells how many columns these two have.

@@ -75,7 +75,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         *(('if-changed{passes="scaled-factors" then="fold,cse,dce"}',) if layouts else ()),
         *(('if-changed{passes="form-layouts{early=true}" then="fold,cse,dce"}',) if layouts else ()),
         'if-changed{passes="interchange-loops" then="fold,cse,licm,dce"}',
-        'if-changed{passes="normal-terms{function=evaluate}" then="dce"}',
+        'if-changed{passes="normal-terms{function=evaluate}" then="cse,dce"}',
         f'if-changed{{passes="powers-to-exponentials{{function=evaluate}}" then="{tables}"}}',
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
         'if-changed{passes="sums-to-target" then="cse,dce"}',
@@ -84,6 +84,9 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         *((COALESCED_LOOPS, SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
         'if-changed{passes="terms-at-stores,elements-at-reads,private-rows" then="fold,cse,dce"}',
         f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}',
+        # Ahead of it rows may be found to have a layout.
+        'if-changed{passes="invariant-kernels,batch-kernels" '
+        'then="invariant-loops,tabulate-invariants{branches=true},dead-stores,cse,dce"}',
         "dead-stores",
     )
 
@@ -104,8 +107,6 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         *((COALESCED_LOOPS, SOLVED_COLUMNS) if layouts else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
         'if-changed{passes="elements-of-views,chosen-elements,products-ahead" then="cse,licm,dce"}',
-        # Ahead of it rows may be found to have a layout.
-        'if-changed{passes="invariant-kernels,batch-kernels" then="invariant-loops,dead-stores,cse,dce"}',
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("design-products",) if layouts else ()),
         'if-changed{passes="columns-together" then="cse,licm,dce"}',

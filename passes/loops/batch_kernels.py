@@ -23,6 +23,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS, OF_COLUMNS
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.loops.batch_nests import nested_kernel
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.loop_slices import LoopSlices, Slice
 from ulam.passes.loops.op_writer import OpWriter, integer
@@ -145,8 +146,14 @@ def _batch(kernel: rt.KernelOp) -> bool:
     loop = kernel.parent_op()
     if not isinstance(loop, scf.ForOp) or constant_integer(loop.step) != 1:
         return False
-    found = _ByColumns(kernel, loop)
-    needed = found.slice()
-    if needed is not None:
-        found.call_once(needed)
-    return needed is not None
+    if sum(parameter.kind in ("out", "kept") for parameter in KERNELS[kernel.function.data].parameters) == 1:
+        found = _ByColumns(kernel, loop)
+        needed = found.slice()
+        if needed is not None:
+            found.call_once(needed)
+            return True
+    nested = nested_kernel(kernel)
+    if nested is not None:
+        remark_on(BatchKernels.name, kernel, "called for the columns of all iterations of the outer loop", done=True)
+        nested.call_ahead()
+    return nested is not None

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 
 from ulam.dialects import rt
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import ancestor_in
-from ulam.passes.loops.loop_slices import LoopSlices, Slice
+from ulam.passes.analysis.nesting import ancestor_in, is_inside
+from ulam.passes.loops.loop_slices import LoopSlices, Slice, uses_of_memory
 from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.share_kernels import is_determined
 from ulam.passes.loops.unit_modules import evaluate_of
@@ -48,13 +48,22 @@ class InvariantKernels(TellingPass):
 
 
 def _hoist(slices: LoopSlices) -> bool:
-    """Moves kernels in front of a loop; whether there was one."""
+    """Moves kernels in front of a loop, and what kernels read; whether there was any."""
     needed: Slice = {}
     for op in slices.positions:
         if is_determined(op):
             wanted = dict(needed)
             if slices.add(op, wanted) and _is_filled_first(slices, wanted):
                 needed = wanted
+                continue
+            for value in op.operands:  # what it reads may be the same, though
+                wanted = dict(needed)
+                if (
+                    is_inside(value, slices.loop)
+                    and slices.add_value(value, wanted)
+                    and _is_filled_first(slices, wanted)
+                ):
+                    needed = wanted
     if needed:
         _move(slices.loop, slices.ordered(needed))
     return bool(needed)
@@ -66,20 +75,10 @@ def _is_filled_first(slices: LoopSlices, needed: Slice) -> bool:
     for op in needed:
         if isinstance(op, rt.AllocOp):
             last = max((slices.positions[writer] for writer in slices.writers_of(op.res)), default=-1)
-            places = [ancestor_in(use, body) for use in _uses_of_memory(op.res)]
+            places = [ancestor_in(use, body) for use in uses_of_memory(op.res)]
             if any(place is None or (place not in needed and slices.positions[place] < last) for place in places):
                 return False
     return True
-
-
-def _uses_of_memory(memory: SSAValue) -> list[Operation]:
-    """What uses memory, or views of it."""
-    found: list[Operation] = []
-    for use in memory.uses:
-        found.append(use.operation)
-        if isinstance(use.operation, rt.ViewOp):
-            found += _uses_of_memory(use.operation.results[0])
-    return found
 
 
 def _move(loop: scf.ForOp, ops: list[Operation]) -> None:

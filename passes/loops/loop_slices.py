@@ -128,3 +128,13 @@ def _only_fills(op: Operation) -> bool:
     return type(op) in PURE or isinstance(
         op, scf.ForOp | scf.IfOp | scf.YieldOp | rt.LoadOp | rt.StoreOp | ad.AccumulateOp
     )
+
+
+def uses_of_memory(memory: SSAValue) -> list[Operation]:
+    """What uses memory, or views of it."""
+    found: list[Operation] = []
+    for use in memory.uses:
+        found.append(use.operation)
+        if isinstance(use.operation, rt.ViewOp):
+            found += uses_of_memory(use.operation.results[0])
+    return found

@@ -5,7 +5,7 @@
 A row is a vector of an array, a column or a row of a matrix, made of elements, data or a parameter; its mean is common,
 a group's, a product with a matrix, or filled in a loop; the matrix is a covariance, a factor of one or a precision, made
 ahead of the loop, inside of it, in a function or for each group; rows may be left out, stand in a nest, or be a
-statement over all of them. Others solve equations for each row. Data have no, one or many rows, one to nine outcomes.
+statement over all of them. Others solve equations for each row, or are mixtures. Data have no, one or many rows, one to nine outcomes.
 """
 
 # ruff: noqa: E501  (Stan text in tables)
@@ -80,9 +80,58 @@ _LOOPS = (
 )
 
 
+_OF_COMPONENT = {
+    "covariance": (
+        "spread(A, s * j)",
+        "quad_form_diag(D, s + j)",
+        "add_diag(tcrossprod(A), j)",
+        "D",
+        "tcrossprod(A) * j",
+    ),
+    "factor": ("cholesky_decompose(spread(A, s * j))", "diag_pre_multiply(s + j, cholesky_decompose(D))"),
+}
+_TERMS = {
+    "covariance": (
+        "multi_normal_lpdf({row} | {mean}, {matrix})",
+        "multi_student_t_lpdf({row} | 3 + t, {mean}, {matrix})",
+        "-0.5 * dot_product({row}, {matrix} \\ ({row} - {mean}))",
+        "multi_normal_cholesky_lpdf({row} | {mean}, cholesky_decompose({matrix}))",
+    ),
+    "factor": (
+        "multi_normal_cholesky_lpdf({row} | {mean}, {matrix})",
+        "-dot_self(mdivide_left_tri_low({matrix}, {row} - {mean})) - sum(log(diagonal({matrix})))",
+    ),
+}
+_MIXTURES = (
+    "for (n in 1:N) {{ vector[J] lp; for (j in 1:J) {{ {local} lp[j] = {term} - j; }} target += log_sum_exp(lp); }}",
+    "for (n in 1:N) for (j in 1:J) {{ {local} target += u[n] * {term}; }}",
+    "for (n in 1:N) for (j in 1:J) if (j != g[n]) {{ {local} target += {term}; }}",
+    "for (n in 1:N) {{ real best = negative_infinity(); for (j in 1:J) {{ {local} best = fmax(best, {term}); }} target += best; }}",
+    "for (j in 1:J) for (n in 2:N) {{ {local} target += {term} + u[n - 1]; }}",
+)
+
+
+def _mixture(choose: random.Random) -> tuple[str, str]:
+    """What stands ahead of a nest over rows and components, and the nest."""
+    kind = choose.choice(("covariance", "factor"))
+    made = choose.choice(_OF_COMPONENT[kind])
+    ahead, local, matrix = f"array[J] matrix[K, K] S; for (j in 1:J) S[j] = {made};", "", "S[j]"
+    match choose.randrange(3):
+        case 0:
+            ahead, local, matrix = "", f"matrix[K, K] C = {made};", "C"
+        case 1:
+            ahead, matrix = "", made
+    row, mean = choose.choice(_ROWS[:-1]), choose.choice(("b[j]", "m * j", "b[j] + m * u[n]", "A * y[n]"))
+    term = choose.choice(_TERMS[kind]).format(row=row, mean=mean, matrix=matrix)
+    return ahead, choose.choice(_MIXTURES).format(local=local, term=term)
+
+
 def outcome_program(seed: int) -> str:
     """The program of a seed."""
     choose = random.Random(seed)
+    if choose.random() < 0.4:
+        ahead, rows = _mixture(choose)
+        return _HEAD.replace("{ahead}", ahead).replace("{rows}", rows)
     made, kind = choose.choice(_MATRICES)
     row, mean = choose.choice(_ROWS), choose.choice(_MEANS)
     ahead, local, matrix = f"matrix[K, K] S = {made};", "", "S"

@@ -35,15 +35,26 @@ ROWS = {
     "a symmetric matrix": "for (n in 1:N) target += -dot_product(m, mdivide_left_spd(S, y[n] * u[n]));",
     "what is refused before": "for (n in 1:N) { u[n] ~ normal(0, t - 0.01); y[n] ~ multi_normal(m, S); }",
 }
+MIXTURES = {
+    "covariances": "array[3] matrix[K, K] C; for (j in 1:3) C[j] = add_diag(S, j); for (n in 1:N) { vector[3] lp; "
+    "for (j in 1:3) lp[j] = multi_normal_lpdf(y[n] | m * j, C[j]) - j; target += log_sum_exp(lp); }",
+    "factors that components make": "for (n in 1:N) { array[3] real lp; "
+    "for (j in 1:3) lp[j] = multi_normal_cholesky_lpdf("
+    "col(w, n) | m * j, diag_pre_multiply(rep_vector(j + t, K), cholesky_decompose(S))); target += log_sum_exp(lp); }",
+    "terms": "for (n in 1:N) for (j in 1:3) { matrix[K, K] C = add_diag(S, j); "
+    "target += u[n] * dot_product(y[n], C \\ (m - j)); }",
+}
 APART = {
     "a row of the row before": "vector[K] r = m; for (n in 1:N) { r = mdivide_left_tri_low(cholesky_decompose(S), r) "
     "+ y[n]; target += -dot_self(r); }",
     "a matrix of its own": "for (n in 1:N) y[n] ~ multi_normal(m, add_diag(S, square(u[n])));",
     "rows that are left out": "for (n in 1:N) if (y[n, 1] > 0) y[n] ~ multi_normal(m, S);",
+    "a row that changes behind": "for (n in 1:N) { vector[K] r = y[n]; for (j in 1:2) "
+    "target += multi_normal_lpdf(r | m * j, add_diag(S, j)); r += m; target += -dot_self(r); }",
     "a matrix that changes": "for (n in 1:N) { y[n] ~ multi_normal(m, S); S[1, 1] += t; }",
 }
 NUMBERS = np.random.default_rng(3)
-ALL = [(rows, size) for rows in (ROWS | APART).values() for size in ((1, 1), (5, 3))]
+ALL = [(rows, size) for rows in (ROWS | MIXTURES | APART).values() for size in ((1, 1), (5, 3))]
 
 
 def program(rows: str) -> str:
@@ -77,6 +88,15 @@ def test_kernels_are_called_once(rows: str) -> None:
     kernels = [op for op in evaluate_of(module, "").walk() if isinstance(op, rt.KernelOp)]
     assert kernels
     assert not [op.function.data for op in kernels if enclosing(op, scf.ForOp)]
+
+
+@pytest.mark.parametrize("rows", MIXTURES.values(), ids=list(MIXTURES))
+def test_kernels_are_called_for_each_component(rows: str) -> None:
+    compiler = Compiler(program(rows), "model.stan", CompileOptions(3))
+    module = compiler.module_at("lowered", "gradient_propto")
+    loops = [enclosing(op, scf.ForOp) for op in evaluate_of(module, "").walk() if isinstance(op, rt.KernelOp)]
+    around = [enclosing(loop, scf.ForOp) for loop in loops if loop is not None]
+    assert around and not any(around)
 
 
 def test_sizes_that_differ_are_told_before_a_kernel_reads() -> None:
