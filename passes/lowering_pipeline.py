@@ -27,7 +27,7 @@ ALL_DATA = "hoist-data{rejections=true variables=true}"
 """Moves work on data to `bind`, branches that reject data and variables that are filled with it included."""
 SOLVED_COLUMNS = 'if-changed{passes="solved-columns" then="fold,cse,dce"}'
 """Lets solutions of equations be linear in data for layouts, twice as these."""
-LINEAR_LAYOUTS = 'if-changed{{passes="linear-layouts{}" then="fold,cse,dce"}}'
+LINEAR_LAYOUTS = 'if-changed{{passes="split-squares,linear-layouts{}" then="fold,cse,dce"}}'
 """Gives sums of squares layouts of their data, twice: while statements have loops of their own, and when rows stand in
 one loop.
 """

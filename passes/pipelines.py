@@ -103,6 +103,7 @@ PASSES: dict[str, str] = {
     "forward-mode": "ulam.passes.autodiff.forward_mode:ForwardModePass",
     "strip-mine": "ulam.passes.loops.strip_mine:StripMine",
     "sort-rows": "ulam.passes.loops.sort_rows:SortRows",
+    "split-squares": "ulam.passes.loops.split_squares:SplitSquares",
     "split-terms": "ulam.passes.loops.split_terms:SplitTerms",
     "split-scatters": "ulam.passes.loops.split_scatters:SplitScatters",
     "release-arena": "ulam.passes.loops.release_arena:ReleaseArena",

@@ -15,7 +15,7 @@ from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i64
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, known_constant
@@ -70,6 +70,8 @@ class LinearTerm:
 
 
 Terms = list[LinearTerm]
+Arm = tuple[scf.IfOp | arith.SelectOp, int]
+"""A choice by data, and which arm of it is taken."""
 _IN_CHOICES = frozenset((*PURE, rt.LoadOp, scf.IfOp, scf.YieldOp))
 """What branches that give values may do."""
 
@@ -275,17 +277,41 @@ class Nest:
                 alone.append(term)
         for arm, terms in enumerate((alone, rest)):
             for term in terms:
-                chosen = self._only_in(op, arm, term)
+                chosen = self.only_in((op, arm), term)
                 if chosen is None:
                     return None
                 found.append(chosen)
         return found
 
-    def _only_in(self, op: scf.IfOp | arith.SelectOp, arm: int, term: LinearTerm) -> LinearTerm | None:
-        """A term where an arm is taken; elsewhere its data are 0, and what it reads in the arm is not read."""
-        if term.loops or term.moved:
+    def terms_in(self, arm: Arm | None, value: SSAValue) -> Terms | None:
+        """A real of a row in one arm of a branch of data, and 0 where that is not taken; without one, of all rows."""
+        terms = self.terms(value)
+        if arm is None or terms is None:
+            return terms
+        found = [self.only_in(arm, term) for term in terms]
+        return [term for term in found if term is not None] if None not in found else None
+
+    def arm_of(self, block: Block | None) -> Arm | None:
+        """The arm of a branch of data, which stands in a row itself, that a block is; None if it is none."""
+        branch = None if block is None else block.parent_op()
+        if block is None or not isinstance(branch, scf.IfOp) or self.choices is None:
             return None
+        if not isinstance(branch.parent_op(), scf.ForOp) or not self._may_choose(branch.cond):
+            return None
+        return branch, [region.block for region in branch.regions].index(block)
+
+    def _may_choose(self, condition: SSAValue) -> bool:
+        return not is_of_layouts(condition) and is_inside(condition, self.outer) and self.is_data(condition)
+
+    def only_in(self, taken: Arm, term: LinearTerm) -> LinearTerm | None:
+        """A term where an arm is taken; elsewhere its data are 0, and what it reads in the arm is not read."""
+        op, arm = taken
         assert self.choices is not None
+        if term.loops or term.moved:
+            # its data are found by variables of other loops
+            if any(is_inside(value, op) for value in (*term.data, *term.divisors, *term.leaf)):
+                return None
+            return replace(term, data=(*term.data, self.choices.put(op, arm)))
         where = term.where
         if isinstance(op, scf.IfOp) and any(is_inside(value, op) for value in term.leaf):
             if term.key is None:
@@ -377,7 +403,7 @@ class Nest:
         if load.buffer is not (writer.operands[0] if added else writer.operands[1]):
             return None  # not the same part of the memory
         around = loops_around(writer, alloc.parent)
-        reader = loops_around(load, self.outer.parent if ahead else alloc.parent)
+        reader = loops_around(row_op(load), self.outer.parent if ahead else alloc.parent)
         if not around or not reader or (not added and len(around) != 1):
             return None
         fills = fills_before if self.stays else fills_memory_of
@@ -447,6 +473,13 @@ def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:
 
 def _negated(terms: Terms | None) -> Terms | None:
     return None if terms is None else [replace(term, negative=not term.negative) for term in terms]
+
+
+def row_op(op: Operation) -> Operation:
+    """The op of a row that another one is: itself, or the outermost of the branches of its loop that it stands in."""
+    while isinstance(parent := op.parent_op(), scf.IfOp) and isinstance(parent.parent_op(), scf.ForOp | scf.IfOp):
+        op = parent
+    return op
 
 
 def _sum(first: Terms | None, second: Terms | None) -> Terms | None:

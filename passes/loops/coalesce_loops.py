@@ -43,7 +43,6 @@ from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
-from ulam.passes.loops.branch_rows import has_branch_rows, with_branches_as_loops
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.coalesced_rows import is_coalesced
 from ulam.passes.loops.data_branches import lift_values, may_lift, outermost_loops, where_it_runs
@@ -77,14 +76,14 @@ class CoalesceLoops(TellingPass):
         evaluate = evaluate_of(module, self.name)
         top, slices = evaluate.body.block, DataSlices()
         loops = list(outermost_loops(top, slices))
-        nests = [loop for loop in loops if any(loops_of_rows(loop, slices)) or has_branch_rows(loop, slices)]
+        nests = [loop for loop in loops if any(loops_of_rows(loop, slices))]
         if must_be_precise(module):
             return False
         written, is_split = write_flat_fills(self.name, module, top, slices), False
         for loop in nests:
             if is_coalesced(loop) or not may_lift(loop, top, slices):
                 continue
-            nest = with_branches_as_loops(loop, slices) or with_rows_alone(loop) or loop
+            nest = with_rows_alone(loop) or loop
             if (found := rows_of_nest(nest, slices)) and not any(map(_may_leave, ops_within(nest))):
                 writer = _Writer(loop, nest, found, module, top, slices)
                 if nest is loop and writer.write_nest():

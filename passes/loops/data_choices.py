@@ -30,11 +30,30 @@ class DataChoices:
     """Data that rows have in one arm of a branch, and 0 in the other, written ahead of the branch."""
 
     written: list[Operation] = field(default_factory=list[Operation])
+    _known: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
 
     def put(
-        self, choice: scf.IfOp | arith.SelectOp, arm: int, data: Sequence[SSAValue], divisors: Sequence[SSAValue]
+        self,
+        choice: scf.IfOp | arith.SelectOp,
+        arm: int,
+        data: Sequence[SSAValue] = (),
+        divisors: Sequence[SSAValue] = (),
+        otherwise: float = 0.0,
     ) -> SSAValue:
-        """A quotient of products of data, in one arm of a branch."""
+        """A quotient of products of data, in one arm of a branch; a number in the other one."""
+        key = (choice, arm, tuple(data), tuple(divisors), otherwise)
+        if key not in self._known:
+            self._known[key] = self._put(choice, arm, data, divisors, otherwise)
+        return self._known[key]
+
+    def _put(
+        self,
+        choice: scf.IfOp | arith.SelectOp,
+        arm: int,
+        data: Sequence[SSAValue],
+        divisors: Sequence[SSAValue],
+        otherwise: float,
+    ) -> SSAValue:
         known: dict[SSAValue, SSAValue] = {}
         body = Block(copies(_needed([*data, *divisors], choice, arm), known))
         inside = BlockEnd(body)
@@ -42,7 +61,7 @@ class DataChoices:
         for cls, factors in ((arith.MulfOp, data), (arith.DivfOp, divisors)):
             for factor in factors:
                 value = inside.put(cls(value, known.get(factor, factor)))
-        return self._write(choice, arm, body, value, constant(0.0, f64))
+        return self._write(choice, arm, body, value, constant(otherwise, f64))
 
     def put_key(self, branch: scf.IfOp, arm: int, key: SSAValue) -> SSAValue:
         """The index of a coefficient, in one arm of a branch."""
@@ -71,6 +90,7 @@ class DataChoices:
             op.detach()
             op.erase()
         self.written.clear()
+        self._known.clear()
 
 
 def _needed(values: Sequence[SSAValue], choice: scf.IfOp | arith.SelectOp, arm: int) -> list[Operation]:

@@ -27,7 +27,7 @@ from ulam.dialects.scalar_ops import may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.affine_rows import DataChoices, LinearTerm, Nest, target_additions
+from ulam.passes.loops.affine_rows import Arm, DataChoices, LinearTerm, Nest, row_op, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
@@ -80,10 +80,10 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
         additions += carried_additions(loop, position)
     if not additions:
         return None
-    around = _around(additions[0].op, loop)
+    around = _around(row_op(additions[0].op), loop)
     nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices, DataChoices())
     scales = RowScales(nest)
-    addends = [addend for addition in additions for addend in _addends(_Addend(addition.value, addition.into), scales)]
+    addends = [addend for addition in additions for addend in _addends(addition.addend(nest), scales)]
     paths = [(addend, _path(addend, scales)) for addend in addends]
     if all(path is None for _, path in paths):
         scales.take_back()
@@ -92,6 +92,39 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     if not isinstance(found, SquareSums):
         scales.take_back()
     return found
+
+
+def squares_of_rows(loop: scf.ForOp, slices: DataSlices) -> list[ad.TargetAddOp]:
+    """What a nest adds to the target that may be the squares of reduced rows, and what belongs to these: numbers that
+    all rows share, and data, in the blocks of squares.
+    """
+    additions = target_additions(loop)
+    around = _around(row_op(additions[0]), loop) if additions else []
+    if not around:
+        return []
+    nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices, DataChoices())
+    scales = RowScales(nest)
+    found = SquareSums(loop, around, [], [], {}, [], [], scales)
+    squares, others = list[ad.TargetAddOp](), list[ad.TargetAddOp]()
+    for op in additions:
+        addends = _addends(_Addition(op, op.value).addend(nest), scales)
+        paths = [(addend, _path(addend, scales)) for addend in addends]
+        if all(_may_be_reduced(found, addend, path) for addend, path in paths):
+            (squares if any(path for _, path in paths) else others).append(op)
+    scales.take_back()
+    blocks = {op.parent for op in squares}
+    return squares + [op for op in others if op.parent in blocks]
+
+
+def _may_be_reduced(found: SquareSums, addend: _Addend, path: _Path | None) -> bool:
+    """Whether what is added up is a square of what is linear in coefficients that several rows have, or beside one."""
+    nest = found.scales.nest
+    if path is None:
+        return _put_beside(found, addend, found.scales)
+    terms = nest.terms_in(addend.arm, path[1])
+    if terms is None or any(term.is_of_one_row(nest.rows) for term in terms):
+        return False
+    return isinstance(LinearColumns.of(terms), LinearColumns)
 
 
 def are_reduced(loop: scf.ForOp, slices: DataSlices) -> bool:
@@ -140,12 +173,12 @@ def _squares(
 ) -> SquareSums | str | None:
     """What a nest adds up, by its addends with their paths to squares."""
     slices = nest.slices
-    block = additions[0].op.parent
-    if any(addition.op.parent is not block for addition in additions) or not around:
+    block = row_op(additions[0].op).parent
+    if any(row_op(addition.op).parent is not block for addition in additions) or not around:
         return "what it adds up is in several loops"
     if any(not slices.is_data(inner.lb) or not slices.is_data(inner.ub) for inner in around):
         return "how often it runs depends on parameters"
-    if (reason := _other_effect(loop)) is not None:
+    if (reason := _other_effect(loop, nest)) is not None:
         return reason
     is_each_alone = len(around) == 1 or are_of_different_lengths(around)
     found = SquareSums(loop, around, [], [], {}, [], [], scales)
@@ -156,7 +189,7 @@ def _squares(
                 return "it adds up something else, too, that rows differ in"
             continue
         steps, residual = path
-        terms = nest.terms(residual)
+        terms = nest.terms_in(addend.arm, residual)
         if terms is None:
             return "what is squared is not linear in parameters with data as coefficients"
         if is_each_alone and any(term.is_of_one_row(nest.rows) for term in terms):
@@ -175,6 +208,7 @@ def _squares(
     if not all(map(flags.is_finite, scales.weighted)):
         return "its rows have weights, and what is squared may be infinite where they are 0"
     found.fills, found.checked = fills, list(flags.checked)
+    scales.keep_to_arms()
     return found
 
 
@@ -182,12 +216,13 @@ def _put_beside(found: SquareSums, addend: _Addend, scales: RowScales) -> bool:
     """Whether what is added up is no square, but data, or the same in all rows; then it is one of the sums."""
     nest, value, into, weight = scales.nest, addend.value, addend.into, addend.weight
     if nest.is_shared(value):
-        if weight is None:
+        if weight is None and addend.arm is None:
             found.constants.append((value, into))
         else:
-            found.products.append((value, weight, into))
+            factors = () if weight is None else (weight,)
+            found.products.append((value, addend.where_taken(factors, nest), into))
     elif nest.is_data(value):
-        found.data.append((addend.times_weight(value, scales), into))
+        found.data.append((addend.where_taken((addend.times_weight(value, scales),), nest), into))
     elif (parts := scales.of_logarithm(value)) is not None:
         return all(_put_beside(found, replace(addend, value=part), scales) for part in parts)
     else:
@@ -204,6 +239,16 @@ class _Addend:
     weight: SSAValue | None = None
     place: SSAValue | None = None
     """What is computed of both; ahead of it ops may be written."""
+    arm: Arm | None = None
+    """Where rows have it; None: all do."""
+
+    def where_taken(self, data: tuple[SSAValue, ...], nest: Nest) -> SSAValue:
+        """A product of data in rows that have it, 0 in others."""
+        if self.arm is None:
+            (value,) = data
+            return value
+        assert nest.choices is not None
+        return nest.choices.put(*self.arm, data)
 
     def of(self, value: SSAValue) -> _Addend:
         """A part of the value."""
@@ -235,6 +280,10 @@ class _Addition:
     op: Operation
     value: SSAValue
     into: int | None = None
+
+    def addend(self, nest: Nest) -> _Addend:
+        """What it adds, in the rows that do."""
+        return _Addend(self.value, self.into, arm=nest.arm_of(self.op.parent))
 
 
 def carried_additions(loop: scf.ForOp, position: int) -> list[_Addition]:
@@ -340,10 +389,10 @@ _IN_CHOICES = (rt.LoadOp, scf.IfOp, scf.YieldOp)
 _LOCAL = (rt.StoreOp, rt.FillOp, ad.AccumulateOp)
 
 
-def _other_effect(loop: scf.ForOp) -> str | None:
+def _other_effect(loop: scf.ForOp, nest: Nest) -> str | None:
     """What else a nest does than computing in memory of its own, and adding to the target."""
     for op in ops_within(loop):
-        if isinstance(op, scf.IfOp) and not _gives_values(op):
+        if isinstance(op, scf.IfOp) and not _gives_values(op) and nest.arm_of(op.true_region.block) is None:
             return "it has a branch"
         if type(op) in PURE or isinstance(op, _HARMLESS):
             continue

@@ -190,7 +190,7 @@ class RaggedRows:
     # ------------------------------------------------------------ flags
 
     def _find_flag(self, position: int) -> None:
-        if not _is_flag(self.loop, position):
+        if not is_flag(self.loop, position):
             raise _Unfit
         self.flags[position] = _flag_of(self.loop.results[position], self.outer)
 
@@ -384,7 +384,7 @@ def _sum_of(loop: scf.ForOp, position: int) -> SumOfRows:
         value = op.results[0]
 
 
-def _is_flag(loop: scf.ForOp, position: int) -> bool:
+def is_flag(loop: scf.ForOp, position: int) -> bool:
     """Whether a loop carries a number there, from 0 on, in which it only sets bits."""
     body = loop.body.block
     argument, end = body.args[1 + position], terminator(body).operands[position]
@@ -409,7 +409,7 @@ def _flag_of(value: SSAValue, outer: scf.ForOp) -> int:
             fails_if = not fails_if
         elif isinstance(op, scf.YieldOp):
             around = op.parent_op()
-            if isinstance(around, scf.ForOp) and not (fails_if and _is_flag(around, use.index)):
+            if isinstance(around, scf.ForOp) and not (fails_if and is_flag(around, use.index)):
                 raise _Unfit
             assert around is not None
             value = around.results[use.index]

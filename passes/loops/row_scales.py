@@ -20,7 +20,7 @@ from xdsl.ir import Operation, SSAValue
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import block_of, is_inside
 from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.op_writer import OpWriter
 
@@ -109,6 +109,14 @@ class RowScales:
         """What is subtracted, with the other sign."""
         op = arith.NegfOp.create(operands=[difference.rhs], result_types=[difference.rhs.type])
         return self._put(difference.result, op)
+
+    def keep_to_arms(self) -> None:
+        """Asks for scales that an arm of a branch computes in rows that take it alone."""
+        arms = {size: self.nest.arm_of(block_of(size)) for size in self.sizes}
+        if (choices := self.nest.choices) is not None:
+            self.sizes = {
+                size if arm is None else choices.put(*arm, (size,), otherwise=1.0): None for size, arm in arms.items()
+            }
 
     def take_back(self) -> None:
         """Erases what has been written."""

@@ -1,4 +1,4 @@
-"""Rows that a branch of data leaves out, without another arm: the others have reduced rows."""
+"""Rows of which a branch of data decides what they add: squares of one arm, or of both, have reduced rows."""
 
 from __future__ import annotations
 
@@ -29,6 +29,23 @@ FORMS = {
     "nests": """a ~ normal(0, 1); for (j in 1 : J) { for (n in first[j] : last[j]) {
       if (seen[n]) y[n] ~ normal(a[j] + b * x[n], s); } }""",
     "logarithms": "for (n in 1 : N) if (seen[n]) w[n] ~ lognormal(rho + b * x[n], s);",
+    "censored rows": """a ~ normal(0, 1); for (n in 1 : N) { real mu = rho + b * x[n];
+      if (seen[n]) y[n] ~ normal(mu, s); else target += normal_lccdf(y[n] | mu, s); }""",
+    "censored rows of a vector": """vector[N] mu = rho + b * x; for (n in 1 : N) {
+      if (seen[n]) y[n] ~ normal(mu[n], s); else target += normal_lcdf(y[n] | mu[n], s); }""",
+    "censored rows of a design": """vector[N] mu = append_col(x, w) * [rho, b]'; for (n in 1 : N) {
+      if (seen[n]) target += normal_lpdf(y[n] | mu[n], s); else target += normal_lccdf(y[n] | mu[n], s); }""",
+    "two loops over a vector": """vector[N] mu = rho + b * x; for (n in 1 : N) if (seen[n]) y[n] ~ normal(mu[n], s);
+      for (n in 1 : N) if (!seen[n]) target += normal_lccdf(y[n] | mu[n], s);""",
+    "groups": """a ~ normal(0, 1); for (n in 1 : N) if (id[n] > 0) {
+      y[n] ~ normal(a[id[n]] + b * x[n], s); } else y[n] ~ student_t(4, rho, s);""",
+    "two scales": "for (n in 1 : N) if (seen[n]) y[n] ~ normal(rho + b * x[n], s); else y[n] ~ normal(rho, 2 * s);",
+    "three arms": """for (n in 1 : N) { if (c[n] == 0) y[n] ~ normal(b * x[n] + rho, s);
+      else if (c[n] == 1) y[n] ~ cauchy(rho, s); else target += normal_lcdf(y[n] | b * x[n], s); }""",
+    "the first row": "for (n in 1 : N) if (n > 1) y[n] ~ normal(b + rho * y[n - 1], s); else y[n] ~ logistic(b, s);",
+    "another outcome": "for (n in 1 : N) { y[n] ~ normal(rho + b * x[n], s); c[n] ~ poisson_log(rho + b * x[n]); }",
+    "another outcome in an arm": """for (n in 1 : N) { c[n] ~ poisson_log(rho * x[n]);
+      if (seen[n]) w[n] ~ lognormal(rho + b * x[n], s); }""",
     "weights": "for (n in 1 : N) if (c[n] > 0) target += c[n] * normal_lpdf(y[n] | rho + b * x[n], s);",
 }
 
@@ -56,11 +73,24 @@ def test_densities_are_those_of_level_0(name: str) -> None:
         assert taken or k != 3
 
 
-def test_rows_with_an_arm_for_all_others_are_no_such() -> None:
-    program = f"{DATA}model {{ for (n in 1 : N) if (seen[n]) y[n] ~ normal(b * x[n], s); else x[n] ~ normal(rho, s); }}"
-    model, plain = (ulam.StanModel(program, data(300), opt_level=level) for level in (3, 0))
+def test_data_of_rows_that_do_not_take_an_arm_may_be_anything() -> None:
+    program = ulam.StanProgram(f"{DATA}model {{ s ~ exponential(1); {FORMS['logarithms']} }}")
+    values = data(900)
+    values["w"] = np.where(values["seen"] == 1, values["w"], -np.inf)
+    expected, found = (program(values, opt_level=level) for level in (0, 3))
+    assert_same_outcomes(expected, found, at=4)
+    assert [choice.taken for choice in found.layout_choices() if choice.layout == "reduced rows"] == [True]
+
+
+def test_what_rows_of_one_arm_check_is_checked_of_them_alone() -> None:
+    form = "if (seen[n]) y[n] ~ normal(b * x[n], s); else y[n] ~ gamma(exp(rho), s)"
+    program = ulam.StanProgram(f"{DATA}model {{ for (n in 1 : N) {form}; }}")
+    values = data(400)
+    values["y"] = np.where(values["seen"] == 1, values["y"], np.abs(values["y"]))
+    expected, found = (program(values, opt_level=level) for level in (0, 3))
     for at in (4, 5):
-        assert_same_outcomes(plain, model, at=at)
+        assert_same_outcomes(expected, found, at=at)
+    assert [choice.taken for choice in found.layout_choices() if choice.layout == "reduced rows"] == [True]
 
 
 def test_conditions_of_parameters_stay_branches() -> None:

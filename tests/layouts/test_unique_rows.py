@@ -30,8 +30,8 @@ model {
   u ~ normal(0, 1);
   for (n in 1:N) y[n] ~ poisson_log(a + b * x[n] + u[g[n]]);
   for (n in 1:N) {
-    if (seen[n] == 1) target += normal_lpdf(late[n] | a, s);
-    else target += normal_lccdf(2 | b, s);
+    if (seen[n] == 1) target += logistic_lpdf(late[n] | a, s);
+    else target += logistic_lccdf(2 | b, s);
   }
   for (j in 1:J) for (t in 1:T) won[j, t] ~ bernoulli_logit(a + b * shocks[j, t]);
 }

@@ -492,56 +492,6 @@ builtin.module attributes {rt.slots = #rt.slots<6>} {
 
 // -----
 
-// Rows that a branch of data takes, if they are squares, are listed, with what is checked of them.
-builtin.module attributes {rt.slots = #rt.slots<3>} {
-  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
-    %none = arith.constant 0.0 : f64
-    %zero = arith.constant 0 : i64
-    %one = arith.constant 1 : i64
-    %nothing = arith.constant 0 : i32
-    %most = arith.constant 0x7ff0000000000000 : f64
-    %rows = rt.bound 0 : i64
-    %seen = rt.bound 1 : !rt.buf<i32>
-    %y = rt.bound 2 : !rt.buf<f64>
-    %b = rt.load %theta[%zero] : f64
-    %flag = scf.for %i = %zero to %rows step %one iter_args(%f = %zero) -> (i64) : i64 {
-      %s = rt.load %seen[%i] : i32
-      %is = arith.cmpi ne, %s, %nothing : i32
-      %holds = scf.if %is -> (i1) {
-        %v = rt.load %y[%i] : f64
-        %r = arith.subf %v, %b : f64
-        %q = rt.math square(%r) : (f64) -> f64
-        ad.target_add %q
-        %c = arith.cmpf olt, %b, %most : f64
-        scf.yield %c : i1
-      } else {
-        %all = arith.constant true
-        scf.yield %all : i1
-      }
-      %true = arith.constant true
-      %not = arith.xori %holds, %true : i1
-      %e = arith.extui %not : i1 to i64
-      %g = arith.ori %f, %e : i64
-      scf.yield %g : i64
-    }
-    %fine = arith.cmpi eq, %flag, %zero : i64
-    rt.check %fine site -1 status 3
-    func.return %none : f64
-  }
-}
-// CHECK-LABEL: func.func @evaluate
-// CHECK:         scf.if {{.*}} -> (i64) {
-// CHECK:           scf.for [[R:%[0-9]+]] = %zero to {{.*}} iter_args
-// CHECK:             rt.load {{%[0-9]+}}[[[R]]] : i32
-// CHECK:             rt.load %y
-// CHECK:             rt.math square
-// CHECK:             ad.target_add
-// CHECK:         } else {
-// CHECK:           scf.for {{.*}} = %zero to %rows
-// CHECK:             scf.if
-
-// -----
-
 // Rows of squares have a nest of their own, whose rows are reduced as they are, with their flags; what else the outer loop
 // adds stays.
 builtin.module attributes {rt.slots = #rt.slots<3>} {

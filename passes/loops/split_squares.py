@@ -1,0 +1,93 @@
+"""Squares that rows add up beside something else have a loop of their own, if its rows are reduced then.
+
+    for n: if seen[n]: target += square(y[n] - m)         for n: if seen[n]: target += square(y[n] - m)
+           else:       target += f(m)                →    for n: if !seen[n]: target += f(m)
+
+So censored outcomes are written, and several outcomes of a row. What the squares' rows check goes with them where it
+holds for all coefficients that reduced rows are used for (`linear-layouts`); else it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ulam.dialects import ad, rt
+from ulam.dialects.walk import ops_within
+from ulam.passes.analysis.nesting import terminator
+from ulam.passes.loops.affine_rows import target_additions
+from ulam.passes.loops.coalesced_rows import is_coalesced
+from ulam.passes.loops.data_branches import outermost_loops
+from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.effects import PURE
+from ulam.passes.loops.linear_layouts import are_reduced, squares_of_rows
+from ulam.passes.loops.ragged_rows import is_flag
+from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.remarks import remark_on
+from ulam.passes.rewriting import copies, discard, replace_uses, sink_into_arm
+from ulam.passes.running import TellingPass
+from ulam.passes.settled import ENTRIES
+
+
+class SplitSquares(TellingPass):
+    """Gives squares loops of their own."""
+
+    name = "split-squares"
+    changes_only = ENTRIES
+
+    def changes(self, module: ModuleOp) -> bool:
+        top, slices = evaluate_of(module, self.name).body.block, DataSlices()
+        changed = False
+        for loop in outermost_loops(top, slices):
+            if not all(is_flag(loop, position) for position in range(len(loop.results))) or is_coalesced(loop):
+                continue
+            squares = squares_of_rows(loop, slices)
+            if 0 < len(squares) < len(target_additions(loop)) and _split(loop, squares, slices):
+                remark_on(self.name, loop, "squares of its rows have a loop of their own, to be reduced", done=True)
+                changed = True
+        return changed
+
+
+def _split(loop: scf.ForOp, squares: Collection[ad.TargetAddOp], slices: DataSlices) -> bool:
+    """Moves squares to a loop in front of theirs, whose rows are reduced; whether they are."""
+    (alone,) = copies([loop], {})
+    assert isinstance(alone, scf.ForOp) and loop.parent is not None
+    loop.parent.insert_op_before(alone, loop)
+    for op, copy in list(zip(ops_within(loop), ops_within(alone), strict=True)):
+        if isinstance(op, ad.TargetAddOp) and op not in squares:
+            discard(copy)
+    _discard_unused(alone)
+    has_flags = are_reduced(alone, slices)
+    if not has_flags:
+        terminator(alone.body.block).operands = list(alone.body.block.args[1:])
+        _discard_unused(alone)
+        if not are_reduced(alone, slices):
+            discard(alone)
+            return False
+    for op in squares:
+        discard(op)
+    if has_flags:
+        terminator(loop.body.block).operands = list(loop.body.block.args[1:])
+        for result, new in zip(loop.results, alone.results, strict=True):
+            replace_uses(result, new)
+    _discard_unused(loop)
+    for op in reversed(list(loop.body.block.ops)):
+        if type(op) in PURE or isinstance(op, rt.LoadOp):
+            sink_into_arm(op)  # rows that had squares need it no more
+    return True
+
+
+def _discard_unused(loop: scf.ForOp) -> None:
+    """Takes out what nothing in a loop needs."""
+    for op in reversed(list(ops_within(loop))):
+        if op is not loop and not any(result.first_use for result in op.results) and _only_computes(op):
+            discard(op)
+
+
+def _only_computes(op: Operation) -> bool:
+    if isinstance(op, scf.IfOp):
+        return all(isinstance(inner, scf.YieldOp) for region in op.regions for inner in region.block.ops)
+    return type(op) in PURE or isinstance(op, rt.LoadOp)
