@@ -247,7 +247,7 @@ _DESIGN_BLOCK = f"in:i64[{DESIGN_STATE}] kept:i64[{DESIGN_STATE}] kept:f64[n] n:
 _DESIGNS: dict[str, Kernel] = {
     "design_key": Kernel("in:i64[n] kept:i64[n] n:i64 value:i64"),
     "design_groups": Kernel("in:i64[n] kept:i64[n] n:i64"),
-    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 value:i64 in:i64[2]"),
+    "design_begin": Kernel(f"kept:i64[{DESIGN_STATE}] own:i64 shared:i64 entries:i64 saved:i64 value:i64 in:i64[2]"),
     "design_rows": Kernel(_DESIGN_BLOCK),
     "design_turn": Kernel(_DESIGN_BLOCK),
     "design_sizes": Kernel(f"in:i64[{DESIGN_STATE}] out:i64[{DESIGN_SIZES}]"),

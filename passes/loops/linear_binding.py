@@ -37,6 +37,8 @@ _REASONS = (
     "reduced rows would not be less work",
     "reducing the rows would take too long",
 )  # in the order of linear_design.c
+_AT_LEAST = 2
+"""Entries that rows save in any case: the outcome, and the mean that something else has filled."""
 _ROOM = 1e200
 """For a coefficient, and sums of its products."""
 _FIGURES = ("rows", "groups", "coefficients", "bytes")
@@ -57,13 +59,13 @@ class Binding:
         write, columns = self.write_to, self.square.columns
         copier = Copier(lambda value: block_of(value) is self.top)
         known = self._known(copier)
-        places, entries = self._places(copier, known)
+        places, entries, saved = self._places(copier, known)
         self._find_taken(copier, places)
         own = self._own_columns(known)
         width = write.put(integer(arith.AddiOp, places.count, write.put(integer(arith.AddiOp, own, write.whole(1)))))
         state = write.put(rt.AllocOp(write.whole(DESIGN_STATE), _INTEGERS))
         padded = write.whole(int(not columns.are_few))
-        begin = (state, own, places.count, entries, padded, known)
+        begin = (state, own, places.count, entries, saved, padded, known)
         write.before(rt.KernelOp("design_begin", begin))
         row = _Row(state, *_block(width, write), width, own, places)
         turns = write.put(rt.LoadOp(state, write.whole(0)))
@@ -138,10 +140,12 @@ class Binding:
         place = write.put(integer(arith.MuliOp, which, write.whole(3)))
         return write.put(rt.LoadOp(known, write.put(integer(arith.AddiOp, place, write.whole(5)))))
 
-    def _places(self, copier: Copier, known: SSAValue) -> tuple[Places, SSAValue]:
-        """Where shared coefficients are; how many entries a row has."""
+    def _places(self, copier: Copier, known: SSAValue) -> tuple[Places, SSAValue, SSAValue]:
+        """Where shared coefficients are; how many entries a row has, and how many of these nothing else needs."""
         write, columns = self.write_to, self.square.columns
         count = write.whole(len(columns.shared))
+        alone = [term for term in self.square.terms if not self.statement.is_filled_anyway(term)]
+        saved = write.whole(len({(term.leaf, term.key) for term in alone if term.leaf and not term.loops}) + _AT_LEAST)
         places = Places(count, {}, [], {}, [], [], {})
         for loops, leaves in columns.looped.items():
             places.of_loops_from[loops] = count
@@ -150,8 +154,11 @@ class Binding:
             for trip in places.trips[loops]:
                 size = write.put(integer(arith.MuliOp, size, trip))
             count = write.put(integer(arith.AddiOp, count, size))
+            if any(term.loops == loops for term in alone):
+                saved = write.put(integer(arith.AddiOp, saved, size))
         few = len(columns.own) + sum(len(key.leaves) for key in columns.chosen) + 1
         entries = write.put(integer(arith.AddiOp, count, write.whole(few)))
+        saved = write.put(integer(arith.MinSIOp, saved, entries))
         for n, key in enumerate(columns.chosen):
             low, span = (write.put(rt.LoadOp(known, write.whole(3 + 3 * n + k))) for k in range(2))
             which = write.put(rt.LoadOp(known, write.whole(2)))
@@ -161,7 +168,7 @@ class Binding:
             size = write.put(integer(arith.MuliOp, span, write.whole(len(key.leaves))))
             count = write.put(integer(arith.AddiOp, count, size))
         places.count = count
-        return places, entries
+        return places, entries, saved
 
     def _find_taken(self, copier: Copier, places: Places) -> None:
         """Finds for which keys rows have coefficients that data choose, where not all rows of a group may have them."""

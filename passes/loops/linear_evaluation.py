@@ -130,11 +130,16 @@ def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write:
     otherwise.add_ops([loop, scf.YieldOp.create(operands=gives)])
     copied: dict[SSAValue, SSAValue] = {}
     for fill, stays in statement.fills.items():
-        if stays:
-            _copy_fill(fill, loop, copied)
-        else:
+        if not stays:
             _move_fill(fill, loop, copied)
+        elif not _is_product(fill):
+            _copy_fill(fill, loop, copied)
     _read_copies(loop, copied)
+
+
+def _is_product(fill: scf.ForOp) -> bool:
+    """Whether elements take a loop each, as those of a product with a matrix: then they are not computed twice."""
+    return any(isinstance(op, scf.ForOp) for op in ops_within(fill.body))
 
 
 def _move_fill(fill: scf.ForOp, reader: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:

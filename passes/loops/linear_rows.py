@@ -184,6 +184,11 @@ class SquareSums:
         """The data that are added up: themselves, and those of products."""
         return [*(value for value, _ in self.data), *(value for _, value, _ in self.products)]
 
+    def is_filled_anyway(self, term: LinearTerm) -> bool:
+        """Whether a nest that stays computes a term for something else, too."""
+        variables = [variable for variable, _ in term.moved]
+        return any(stays and is_inside(variable, fill) for fill, stays in self.fills.items() for variable in variables)
+
     @property
     def nests(self) -> list[scf.ForOp]:
         """The nest, and those that reduced rows have in their place, too."""

@@ -42,7 +42,7 @@ static const double CLOSE_FIT = 1e10;                         /* beyond, in twic
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come: read by compiled code, whenever they are to come again */
   int64_t held;  /* how many rows the block has: compiled code counts them, and has them taken when it is full */
-  int64_t turn, own, shared, columns, entries, rows, refused, low, span, capacity;
+  int64_t turn, own, shared, columns, saved, rows, refused, low, span, capacity;
   int64_t width;  /* of a shared row in the result */
   int64_t padded; /* as reduced_rows.h has it; else there is nothing but the numbers of rows and the solution */
   int64_t twice;  /* whether rows are reduced in twice the digits */
@@ -100,12 +100,13 @@ static double reduced_size(double groups, double own, double shared) {
   return n * (n + 1) / 2 + groups * own * (own + n + 1) + 8;
 }
 
-/* `entries`: how many of a row's are not 0, at most; `padded`: whether reduced_squares.c has them. */
+/* `entries`: how many of a row's are not 0, at most; `saved`: how many of these nothing else needs; `padded`: whether
+ * reduced_squares.c has them. */
 ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, int64_t shared, int64_t entries,
-                                int64_t padded, const int64_t *known) {
-  design d = {.turns = 2, .own = own, .shared = shared, .columns = own + shared + 1, .entries = entries};
+                                int64_t saved, int64_t padded, const int64_t *known) {
+  design d = {.turns = 2, .own = own, .shared = shared, .columns = own + shared + 1, .saved = saved};
   d.width = padded ? reduced_width(shared) : shared + 1, d.padded = padded;
-  double n = (double)shared + 1, size = (double)known[0] * (double)entries;
+  double n = (double)shared + 1, size = (double)known[0] * (double)saved;
   if (known[1])
     d.refused = TOO_MANY_KEYS;
   else if (LESS_WORK * reduced_size(0, 0, (double)shared) > size || (!own && (double)known[0] <= n))
@@ -344,7 +345,7 @@ ULAM_API void ulam_design_sizes(ulam_context *ctx, const int64_t *state, int64_t
   double work = d.twice  ? TWOFOLD_CALL + TWOFOLD_WORK * reduced
                 : d.at_0 ? TWO_POINTS_CALL + TWO_POINTS_WORK * reduced
                          : LESS_WORK * reduced;
-  int is_less = work < (double)d.rows * (double)d.entries;
+  int is_less = work < (double)d.rows * (double)d.saved;
   int used = !d.refused && is_less;
   int64_t room = used ? (d.span + LANES - 1) & -LANES : 0;
   sizes[0] = d.refused ? d.refused : is_less ? 0 : TOO_FEW_ROWS;

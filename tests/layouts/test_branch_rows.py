@@ -93,6 +93,20 @@ def test_what_rows_of_one_arm_check_is_checked_of_them_alone() -> None:
     assert [choice.taken for choice in found.layout_choices() if choice.layout == "reduced rows"] == [True]
 
 
+def test_means_that_another_arm_needs_anyway_save_nothing() -> None:
+    program = ulam.StanProgram("""
+      data { int N; int K; matrix[N, K] X; array[N] int seen; vector[N] y; }
+      parameters { vector[K] beta; real<lower=0> s; }
+      model { vector[N] mu = X * beta;
+        for (n in 1 : N) if (seen[n]) y[n] ~ normal(mu[n], s); else target += normal_lccdf(y[n] | mu[n], s); }""")
+    rng = np.random.default_rng(1)
+    for n, is_taken in ((100, False), (900, True)):
+        values = {"N": n, "K": 30, "X": rng.normal(size=(n, 30)), "seen": np.arange(n) % 3 > 0, "y": rng.normal(size=n)}
+        expected, found = (program(values, opt_level=level) for level in (0, 3))
+        assert_same_outcomes(expected, found, at=3)
+        assert [choice.taken for choice in found.layout_choices() if choice.layout == "reduced rows"] == [is_taken]
+
+
 def test_conditions_of_parameters_stay_branches() -> None:
     program = f"{DATA}model {{ for (n in 1 : N) if (x[n] > b) y[n] ~ normal(b * x[n], s); }}"
     model, plain = (ulam.StanModel(program, data(300), opt_level=level) for level in (3, 0))

@@ -23,7 +23,8 @@ def reduced_squares(
     n, shared = X.shape
     state, sizes = room_for(DESIGN_STATE, np.int64), room_for(DESIGN_SIZES, np.int64)
     known = np.array([n, 0])
-    call("design_begin", context, state, own.shape[1], shared, own.shape[1] + shared + 1, 1, known)
+    entries = own.shape[1] + shared + 1
+    call("design_begin", context, state, own.shape[1], shared, entries, entries, 1, known)
     rows, turn = np.hstack([own, X, y[:, None]]), 0
     block, of_rows = room_for(rows.shape[1] * DESIGN_BLOCK), room_for(DESIGN_BLOCK, np.int64)
     columns = block[: rows.size // n * DESIGN_BLOCK].reshape(-1, DESIGN_BLOCK)
