@@ -16,11 +16,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
-from ulam.dialects.walk import ops_within
-from ulam.passes.loops.effects import may_overlap, root
+from ulam.dialects.walk import operand_tuple, ops_of, ops_within
+from ulam.passes.loops.effects import UNKNOWN, Root, may_overlap, root
 from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.unit_modules import evaluate_of
-from ulam.passes.rewriting import discard, replace_uses
+from ulam.passes.rewriting import OpT, discard, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import EVALUATE
 
@@ -82,32 +82,47 @@ def _forget_store(store: rt.StoreOp) -> bool:
 
 def forward_elements(body: Block) -> None:
     """Lets what an iteration has stored be used where it loads it, and takes away what it then writes over unread."""
-    for store in [op for op in body.ops if isinstance(op, rt.StoreOp)]:
-        memory, following = root(store.buffer), store.next_op
-        while following is not None and isinstance(memory, SSAValue):
-            op, following = following, following.next_op
-            is_same = isinstance(op, rt.LoadOp | rt.StoreOp) and (op.buffer, op.index) == (store.buffer, store.index)
-            if is_same and isinstance(op, rt.LoadOp):
-                replace_uses(op.res, store.value)
-                discard(op)
-            elif _touches(op, memory):
-                if is_same:
-                    discard(store)
-                break
+    stored: dict[Root, rt.StoreOp] = {}
+    """By its memory, the last store that nothing else has touched since."""
+    for op in ops_of(body):
+        if isinstance(op, rt.LoadOp | rt.StoreOp):
+            before = stored.get(root(op.buffer))
+            if before is not None and (op.buffer, op.index) == (before.buffer, before.index):
+                if isinstance(op, rt.LoadOp):
+                    replace_uses(op.res, before.value)
+                    discard(op)
+                    continue
+                discard(before)
+        _forget_touched(stored, op)
+        if isinstance(op, rt.StoreOp) and isinstance(memory := root(op.buffer), SSAValue):
+            stored[memory] = op
 
 
 def add_elements_once(body: Block) -> None:
     """Lets an iteration add once to an element that it adds to several times, with nothing that reads it between."""
-    for added in [op for op in body.ops if isinstance(op, ad.AccumulateOp)]:
-        memory, following = root(added.buffer), added.next_op
-        while following is not None and isinstance(memory, SSAValue):
-            if isinstance(following, ad.AccumulateOp) and following.operands[:2] == added.operands[:2]:
-                total = OpWriter(following).real(arith.AddfOp, added.value, following.value, reassociate=True)
-                following.operands = [*following.operands[:2], total]
-                discard(added)
-            if _touches(following, memory):
-                break
-            following = following.next_op
+    added: dict[Root, ad.AccumulateOp] = {}
+    for op in ops_of(body):
+        if isinstance(op, ad.AccumulateOp):
+            before = added.get(root(op.buffer))
+            if before is not None and (op.buffer, op.index) == (before.buffer, before.index):
+                total = OpWriter(op).real(arith.AddfOp, before.value, op.value, reassociate=True)
+                op.operands = [op.buffer, op.index, total]
+                discard(before)
+        _forget_touched(added, op)
+        if isinstance(op, ad.AccumulateOp) and isinstance(memory := root(op.buffer), SSAValue):
+            added[memory] = op
+
+
+def _forget_touched(last: dict[Root, OpT], op: Operation) -> None:
+    """Forgets what is noted of memory that an op, or what is in its regions, gets."""
+    for inner in ops_within(op) if last else ():
+        for operand in operand_tuple(inner):
+            if type(operand.type) is rt.BufferType:
+                memory = root(operand)
+                if memory is UNKNOWN:
+                    last.clear()
+                else:
+                    last.pop(memory, None)
 
 
 def _touches(op: Operation, memory: SSAValue) -> bool:

@@ -19,7 +19,9 @@ an element that both loops set, or add to, is set or added to once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import field
+from functools import cached_property
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import f64
@@ -28,7 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
-from ulam.dialects.walk import blocks_of, operand_tuple, ops_of, ops_within
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple, ops_of, ops_within
 from ulam.library.costs import WIDENED
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.records import record
@@ -161,8 +163,14 @@ class CountedLoop:
         return (
             self.accesses.adds_to_target
             and all(result.type != f64 and not isinstance(result.type, rt.BufferType) for result in self.op.results)
-            and all(self.is_own(access.root) for access in self.accesses.accesses if access.kind != Kind.READ)
+            and not self.written_outside
         )
+
+    @cached_property
+    def written_outside(self) -> set[Root]:
+        """Roots of the memory that it writes, other than what iterations take for themselves."""
+        written = {access.root for access in self.accesses.accesses if access.kind is not Kind.READ}
+        return {memory for memory in written if not self.is_own(memory)}
 
     def is_own(self, buffer: Root) -> bool:
         """Whether each iteration takes the memory for itself."""
@@ -201,6 +209,7 @@ class Fusion:
         self.before_reverse_mode = before_reverse_mode
         self.reassociate = reassociate
         self.changed = False
+        self._ranges: dict[Operation, tuple[object, ...]] = {}
         self._loops: dict[Operation, CountedLoop] = {}
         self._summaries: dict[Operation, _Summary] = {}
 
@@ -213,19 +222,26 @@ class Fusion:
 
     def _fuse_in(self, block: Block, *, absorb: bool) -> bool:
         """One walk over `block`; with `absorb`, loops go into the loop that alone reads their results."""
-        left = Counter(_range(op) for op in ops_of(block) if type(op) is scf.ForOp)
+        self._ranges.clear()  # bounds may be variables of a loop that has become one with another
+        left = Counter(self._range(op) for op in ops_of(block) if type(op) is scf.ForOp)
         changed = False
         op = block.first_op
         while op is not None:
             fused = None
             if type(op) is scf.ForOp:
-                bounds = _range(op)
+                bounds = self._range(op)
                 left[bounds] -= 1
                 if left[bounds]:
                     fused = self._fuse_with_next(op, bounds, left[bounds], absorb)
             changed = changed or fused is not None
             op = fused if fused is not None else op.next_op
         return changed
+
+    def _range(self, op: scf.ForOp) -> tuple[object, ...]:
+        found = self._ranges.get(op)
+        if found is None:
+            found = self._ranges[op] = _range(op)
+        return found
 
     def _loop(self, op: scf.ForOp) -> CountedLoop:
         found = self._loops.get(op)
@@ -249,30 +265,36 @@ class Fusion:
             return None
         late = _Late(set(op.results))
         other = op.next_op
-        for _ in range(_REACH):
-            if other is None:
-                return None
-            cls = type(other)
-            if cls is scf.ForOp and _range(other) == bounds:  # type: ignore[arg-type]
-                second = self._loop(other)  # type: ignore[arg-type]
-                if self.is_wanted(first, second, absorb) and self._is_legal(first, second, late):
-                    return self.fuse(op, second.op, late.ops)
-                partners -= 1
-                if not partners:
+        for second in self._wanted(first, bounds, partners, absorb):
+            while other is not None and other is not second.op:
+                if not self._pass_by(other, first, late):
                     return None
-            if not EFFECT_BITS.get(cls, ANYTHING_BITS) & ~_HARMLESS and not other.regions:
-                if not late.results.isdisjoint(other.operands):
-                    late.ops.append(other)
-                    late.results.update(other.results)
-            elif not self._pass_by(other, first, late):
-                return None
-            other = other.next_op
+                other = other.next_op
+            if self._is_legal(first, second, late):
+                return self.fuse(op, second.op, late.ops)
         return None
+
+    def _wanted(self, first: CountedLoop, bounds: object, partners: int, absorb: bool) -> Iterator[CountedLoop]:
+        """Of as many loops over the same range those that had better be one with `first`, in order."""
+        other = following_op(first.op)
+        for _ in range(_REACH):
+            if other is None or not partners:
+                return
+            if type(other) is scf.ForOp and self._range(other) == bounds:
+                partners -= 1
+                if self.is_wanted(first, second := self._loop(other), absorb):
+                    yield second
+            other = following_op(other)
 
     # ------------------------------------------------------------ whether
 
     def _pass_by(self, op: Operation, first: CountedLoop, late: _Late) -> bool:
-        """Finds a place for an op with effects before or behind the fused loop; whether there is one."""
+        """Finds a place for an op before or behind the fused loop; whether there is one."""
+        if not EFFECT_BITS.get(type(op), ANYTHING_BITS) & ~_HARMLESS and not op.regions:
+            if not late.results.isdisjoint(operand_tuple(op)):
+                late.ops.append(op)
+                late.results.update(op.results)
+            return True
         summary = self._summary(op)
         if summary.is_fixed:
             return False
@@ -374,6 +396,7 @@ class Fusion:
                 for use in result.uses:
                     user: Operation | None = use.operation
                     while user is not None:
+                        self._ranges.pop(user, None)
                         self._loops.pop(user, None)
                         self._summaries.pop(user, None)
                         user = user.parent_op()

@@ -123,14 +123,13 @@ class _FusionOfRows(Fusion):
     def is_wanted(self, first: CountedLoop, second: CountedLoop, absorb: bool) -> bool:
         if absorb or first.accesses.adds_to_target or not self.is_possible(first, second):
             return False
-        written = {access.root for access in first.accesses.accesses if access.kind is not Kind.READ}
-        written = {memory for memory in written if not first.is_own(memory)}
+        written = first.written_outside
         passed = {memory: rows for memory in written if (rows := self._passed_on(memory, first, second)) is not None}
         if not any(passed.values()):  # as `loop-fusion` has it, but for what a loop with branches or loops adds up
             straight = first if second.accesses.has_regions else second
             if first.accesses.has_regions == second.accesses.has_regions:
                 # Branches one behind the other on what fills memory in steps: the loop that reads it comes next.
-                return _only_branches(first.op) and _only_branches(second.op) and self._fill_in_turn(first, second)
+                return self._fill_in_turn(first, second) and _only_branches(first.op) and _only_branches(second.op)
             # Rows with loops inside run side by side, too, if they do nothing but add to the target.
             if _is_costly(straight.op) and not (straight is second and second.only_adds_to_target()):
                 return False
@@ -142,10 +141,10 @@ class _FusionOfRows(Fusion):
     @staticmethod
     def _fill_in_turn(first: CountedLoop, second: CountedLoop) -> bool:
         """Whether the second of two loops changes the elements that the first one has set."""
-        written = {access.root for access in first.accesses.accesses if access.kind is not Kind.READ}
-        again = {access.root for access in second.accesses.accesses if access.kind is not Kind.READ}
-        in_order = all(_is_read_in_order(memory, first, second) for memory in written)
-        return bool(written) and written == again and in_order
+        written = first.summary.written
+        if not written or written != second.summary.written:
+            return False
+        return all(_is_read_in_order(memory, first, second) for memory in written)
 
     def keeps_order(self, first: CountedLoop, second: CountedLoop) -> bool:
         met = {
