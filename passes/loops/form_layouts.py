@@ -67,14 +67,14 @@ class FormLayouts(TellingPass):
     def changes(self, module: ModuleOp) -> bool:
         function = evaluate_of(module, self.name)
         top = function.body.block
-        slices = DataSlices()
+        slices, ints = DataSlices(), bound_ints(module)
         written: list[Operation] = []
         branches: list[scf.IfOp] = []
         changed = False
         for loop in outermost_loops(top, slices):
             if not _may_gain(loop, self.early) or not (slices.is_data(loop.lb) and slices.is_data(loop.ub)):
                 continue
-            found, moved, matrices = _forms(loop, slices, module)
+            found, moved, matrices = _forms(loop, slices, ints)
             changed = changed or moved
             bound = None if isinstance(found, str) else _binding(found, top, slices)
             if isinstance(found, str) or isinstance(bound, str):
@@ -101,7 +101,7 @@ class FormLayouts(TellingPass):
         return changed or bool(written)
 
 
-def _forms(loop: scf.ForOp, slices: DataSlices, module: ModuleOp) -> tuple[RowForms | str, bool, _Matrices]:
+def _forms(loop: scf.ForOp, slices: DataSlices, ints: dict[int, SSAValue]) -> tuple[RowForms | str, bool, _Matrices]:
     """What a loop adds up, or why that is no sum of quadratic forms; whether loops that fill its rows went into it.
 
     A loop may stand for it, in front of it, that computes elements of matrices where it reads them: of these.
@@ -113,7 +113,7 @@ def _forms(loop: scf.ForOp, slices: DataSlices, module: ModuleOp) -> tuple[RowFo
             return _with_whole_sums(_forms_of(rows, slices), loop, slices), moved, matrices
         except Unfit as reason:
             memory = reason.memory
-            if memory is not None and rows is loop and take_rows_of(memory, loop, bound_ints(module)):
+            if memory is not None and rows is loop and take_rows_of(memory, loop, ints):
                 moved = True
                 continue
             if memory is not None and writer_of(memory) is not None:

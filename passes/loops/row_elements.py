@@ -31,6 +31,9 @@ from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.rewriting import applied_to, cloned, discard, replace_uses
 
 _REALS = rt.BufferType(f64)
+MOST_OPS = 300
+"""Of the nests that compute an element, one from the other: each loop that reads it has them all inside. With more it
+is no sum of few terms."""
 
 
 class NotKnown(Exception):
@@ -143,6 +146,8 @@ class _Elements:
     loop: scf.ForOp
     forms: IndexForms
     stride: SSAValue
+    _n_ops: int = 0
+    """Of the nests whose elements have been written."""
 
     def place(self, index: SSAValue) -> tuple[Form, Form]:
         """The row and the column of an index; the row is below the stride."""
@@ -181,7 +186,10 @@ class _Elements:
         if isinstance(writer, rt.KernelOp):
             return self._product(writer, row, column, write)
         around = loops_around(writer, memory.parent)
-        if not around or not stays_until(_read_in(around[0]), around[0], self.loop):
+        if not around:
+            raise NotKnown
+        self._n_ops += sum(1 for _ in ops_within(around[0]))
+        if self._n_ops > MOST_OPS or not stays_until(_read_in(around[0]), around[0], self.loop):
             raise NotKnown
         added = isinstance(writer, ad.AccumulateOp)
         index, value = (writer.operands[n] for n in ((1, 2) if added else (2, 0)))

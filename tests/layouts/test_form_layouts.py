@@ -10,6 +10,7 @@ import pytest
 from level_outcomes import assert_same_products, outcome
 
 import ulam
+from ulam.passes.loops import row_elements
 from ulam.passes.loops.form_layouts import FormLayouts
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
@@ -173,6 +174,13 @@ def close(first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]) -> 
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_no_quadratic_form_of_data_is_left_alone(name: str) -> None:
     assert not any(remarks_of(HEAD + KEPT[name]))
+
+
+def test_elements_of_long_computations_are_left_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices that are made of each other: rows compute elements of them only if that is short work."""
+    program, found = FORMS["products ahead"]
+    monkeypatch.setattr(row_elements, "MOST_OPS", 8)
+    assert 0 < sum(remarks_of(HEAD + program)) < found
 
 
 def test_data_that_are_not_finite_travel() -> None:

@@ -97,7 +97,7 @@ SHORT = {
     "mixed": 2.4,  # 3.4 where each loop walked by what it became no part of, and each fused body for each of its stores
 }
 """Kinds of generated programs that are long enough at 100 lines for work that is not in proportion to show: growth of
-what is added for twice the length. 2 is what it comes to in long programs, for loops that look a few hundred ops ahead."""
+what is added for twice the length. It comes to 2 in long programs, as loops look a few hundred ops ahead."""
 
 
 @pytest.mark.parametrize("kind", SHORT)
