@@ -91,9 +91,19 @@ class LoopAccesses:
         self.variable = self.loop.body.block.args[0]
         self._visit(self.loop.body.block)
 
+    def extended(self, loop: scf.ForOp, begin: Operation) -> LoopAccesses:
+        """The same of a loop that does what this one did, by the same ops, and then more, from an op on."""
+        self.loop = loop
+        self.size -= 1  # the end of the body is another one
+        self._inside.update(loop.body.block.args)
+        self._visit_from(begin)
+        return self
+
     def _visit(self, block: Block) -> None:
         self._inside.update(block.args)
-        op = block.first_op
+        self._visit_from(block.first_op)
+
+    def _visit_from(self, op: Operation | None) -> None:
         while op is not None and self.is_known:
             self.size += 1
             self.used.update(operand_tuple(op))

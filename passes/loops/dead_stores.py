@@ -80,14 +80,17 @@ def _forget_store(store: rt.StoreOp) -> bool:
     return False
 
 
-def forward_elements(body: Block) -> None:
-    """Lets what an iteration has stored be used where it loads it, and takes away what it then writes over unread."""
+def forward_elements(body: Block) -> bool:
+    """Lets what an iteration has stored be used where it loads it, and takes away what it then writes over unread;
+    whether there was any."""
+    found = False
     stored: dict[Root, rt.StoreOp] = {}
     """By its memory, the last store that nothing else has touched since."""
     for op in ops_of(body):
         if isinstance(op, rt.LoadOp | rt.StoreOp):
             before = stored.get(root(op.buffer))
             if before is not None and (op.buffer, op.index) == (before.buffer, before.index):
+                found = True
                 if isinstance(op, rt.LoadOp):
                     replace_uses(op.res, before.value)
                     discard(op)
@@ -96,21 +99,26 @@ def forward_elements(body: Block) -> None:
         _forget_touched(stored, op)
         if isinstance(op, rt.StoreOp) and isinstance(memory := root(op.buffer), SSAValue):
             stored[memory] = op
+    return found
 
 
-def add_elements_once(body: Block) -> None:
-    """Lets an iteration add once to an element that it adds to several times, with nothing that reads it between."""
+def add_elements_once(body: Block) -> bool:
+    """Lets an iteration add once to an element that it adds to several times, with nothing that reads it between;
+    whether there is one."""
+    found = False
     added: dict[Root, ad.AccumulateOp] = {}
     for op in ops_of(body):
         if isinstance(op, ad.AccumulateOp):
             before = added.get(root(op.buffer))
             if before is not None and (op.buffer, op.index) == (before.buffer, before.index):
+                found = True
                 total = OpWriter(op).real(arith.AddfOp, before.value, op.value, reassociate=True)
                 op.operands = [op.buffer, op.index, total]
                 discard(before)
         _forget_touched(added, op)
         if isinstance(op, ad.AccumulateOp) and isinstance(memory := root(op.buffer), SSAValue):
             added[memory] = op
+    return found
 
 
 def _forget_touched(last: dict[Root, OpT], op: Operation) -> None:

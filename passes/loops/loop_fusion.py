@@ -26,7 +26,7 @@ from functools import cached_property
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import f64
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
@@ -141,9 +141,9 @@ def _overlap(first: set[Root], second: set[Root]) -> bool:
 class CountedLoop:
     """A loop and what is known of it."""
 
-    def __init__(self, op: scf.ForOp, reassociate: bool = False) -> None:
+    def __init__(self, op: scf.ForOp, reassociate: bool = False, accesses: LoopAccesses | None = None) -> None:
         self.op = op
-        self.accesses = LoopAccesses(op)
+        self.accesses = LoopAccesses(op) if accesses is None else accesses
         self.summary = _Summary(reassociate)
         self.is_serial = any(is_serial(op.body.block, k) for k in range(len(op.results)))
         if self.accesses.is_known:
@@ -360,14 +360,16 @@ class Fusion:
 
     def fuse(self, first: scf.ForOp, second: scf.ForOp, late: list[Operation]) -> scf.ForOp:
         """One loop instead of two, with `late` behind it."""
-        outer = second.parent
-        assert outer is not None
+        outer, begin = second.parent, second.body.block.first_op
+        assert outer is not None and begin is not None
+        known = self._loop(first).accesses
         self._forget_users((first, second))
         chained = self._chained(first, second)
         fused = _merge(first, second, chained)
-        if self.before_reverse_mode and self.reassociate:
-            forward_elements(fused.body.block)
-            add_elements_once(fused.body.block)
+        if begin.parent is fused.body.block:
+            self._loops[fused] = CountedLoop(fused, self.reassociate, known.extended(fused, begin))
+        if self.before_reverse_mode and self.reassociate and self._access_once(fused):
+            del self._loops[fused]
         outer.insert_op_before(fused, second)
         count = len(first.results)
         n = count
@@ -389,9 +391,18 @@ class Fusion:
             behind = op
         return fused
 
+    def _access_once(self, loop: scf.ForOp) -> bool:
+        """Lets iterations read what they have stored without loading it, and set and add to an element once; whether
+        there was such an element."""
+        body = loop.body.block
+        kinds = {access.kind for access in self._loop(loop).accesses.accesses}
+        is_less = Kind.WRITE in kinds and forward_elements(body)
+        return (Kind.ADD in kinds and add_elements_once(body)) or is_less
+
     def _forget_users(self, loops: tuple[scf.ForOp, ...]) -> None:
-        """What is known of ops that use results of the loops is no longer true when these are replaced."""
+        """What is known of ops that use results of the loops is no longer true when these are replaced, nor of them."""
         for loop in loops:
+            self._loops.pop(loop, None)
             for result in loop.results:
                 for use in result.uses:
                     user: Operation | None = use.operation
@@ -403,22 +414,24 @@ class Fusion:
 
 
 def _merge(first: scf.ForOp, second: scf.ForOp, chained: dict[SSAValue, int]) -> scf.ForOp:
-    """A loop that does both, not yet in a block; results: of the first, then of the second without chained sums."""
-    one, other = first.body.block, second.body.block
-    own = [k for k, start in enumerate(second.iter_args) if start not in chained]
-    types: list[Attribute] = [argument.type for argument in one.args]
-    types += [other.args[k + 1].type for k in own]
-    body = Block(arg_types=types)
-    body.args[0].name_hint = one.args[0].name_hint or other.args[0].name_hint
-    for old, new in zip(one.args, body.args, strict=False):
-        replace_uses(old, new)
-    yielded = _move_ops(one, body)
+    """A loop that does both, not yet in a block; results: of the first, then of the second without chained sums.
+
+    Its body is that of the first, behind which the ops of the second are put.
+    """
+    body, other = first.body.block, second.body.block
+    first.body.detach_block(body)
+    end = terminator(body)
+    yielded = list(end.operands)
+    discard(end)
     replace_uses(other.args[0], body.args[0])
+    own: list[int] = []
     for k, start in enumerate(second.iter_args):
+        argument = other.args[k + 1]
         if start in chained:
-            replace_uses(other.args[k + 1], yielded[chained[start]])
+            replace_uses(argument, yielded[chained[start]])
         else:
-            replace_uses(other.args[k + 1], body.args[len(one.args) + own.index(k)])
+            own.append(k)
+            replace_uses(argument, body.insert_arg(argument.type, len(body.args)))
     passed = _move_ops(other, body)
     for k, start in enumerate(second.iter_args):
         if start in chained:
@@ -427,7 +440,7 @@ def _merge(first: scf.ForOp, second: scf.ForOp, chained: dict[SSAValue, int]) ->
     body.add_op(scf.YieldOp.create(operands=yielded))
     return scf.ForOp.create(
         operands=[*first.operands, *(second.iter_args[k] for k in own)],
-        result_types=types[1:],
+        result_types=[argument.type for argument in body.args][1:],
         regions=[Region(body)],
         attributes=second.attributes,
         location=second.location,
