@@ -16,6 +16,7 @@ from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import blocks_of, following_op, operand_tuple
 from ulam.library.records import record
 from ulam.passes.loops.effects import DIVISIONS, PURE, Root, may_overlap, root
+from ulam.passes.loops.tables import is_costly_function
 
 
 class Kind(Enum):
@@ -83,6 +84,8 @@ class LoopAccesses:
     adds_to_target: bool = False
     has_regions: bool = False
     has_math: bool = False
+    functions: set[str] = field(default_factory=set[str])
+    """Costly ones that it calls."""
     size: int = 0
     _inside: set[SSAValue] = field(default_factory=set[SSAValue])
     _forms: dict[SSAValue, Linear | None] = field(default_factory=dict[SSAValue, Linear | None])
@@ -114,6 +117,8 @@ class LoopAccesses:
                 self._note(op, kind, op.operands[buffer], op.operands[index])
             elif cls in _WITHOUT_ACCESS:
                 self.has_math = self.has_math or cls is rt.MathOp or cls is arith.DivfOp
+                if type(op) is rt.MathOp and is_costly_function(op):
+                    self.functions.add(op.function.data)
             elif isinstance(op, rt.CopyOp):
                 self._note(op, Kind.WRITE, op.destination, None)
                 self._note(op, Kind.READ, op.source, None)

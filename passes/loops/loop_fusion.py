@@ -30,7 +30,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, not_clamped
-from ulam.dialects.walk import blocks_of, following_op, operand_tuple, ops_of, ops_within
+from ulam.dialects.walk import blocks_of, following_op, operand_tuple, ops_of
 from ulam.library.costs import WIDENED
 from ulam.library.kernels import KERNELS, PULLBACKS
 from ulam.library.records import record
@@ -517,13 +517,7 @@ def _loses_vectors(first: CountedLoop, second: CountedLoop) -> bool:
     """
     if not (first.accesses.has_math and second.accesses.has_math) or _conflict(first.summary, second.summary):
         return False
-    all_functions = (_costly_functions(loop.op) for loop in (first, second))
-    one, other = (WIDENED.issuperset(functions) for functions in all_functions)
-    return one != other
-
-
-def _costly_functions(loop: scf.ForOp) -> set[str]:
-    return {op.function.data for op in ops_within(loop) if isinstance(op, rt.MathOp) and is_costly_function(op)}
+    return WIDENED.issuperset(first.accesses.functions) != WIDENED.issuperset(second.accesses.functions)
 
 
 def _dissolves(first: CountedLoop, second: CountedLoop) -> bool:

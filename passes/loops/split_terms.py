@@ -10,7 +10,7 @@ Where its rows are not equal after all, it does what the one loop did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from xdsl.dialects import arith, func, scf
@@ -96,12 +96,13 @@ class _Terms:
         statements = [op for op in loop.body.block.ops if _is_statement(op)]
         found: dict[frozenset[SSAValue], list[Operation]] = {}
         for op in statements:
-            columns = _columns(_slice([op], outer), loop)
+            columns = _columns(_needed([op], outer), loop)
             if columns:
                 found.setdefault(columns, []).append(op)
         for columns, those in found.items():
-            ops = _slice(those, outer)
-            assert ops is not None
+            needed = _needed(those, outer)
+            assert needed is not None
+            ops = [op for op in ops_within(outer) if op in needed]
             if len(those) < len(statements) and _reads_more(loop, columns) and _is_worth(ops, those):
                 return _Terms(loop, outer, those, ops)
         return None
@@ -117,9 +118,9 @@ def _is_statement(op: Operation) -> bool:
     )
 
 
-def _slice(statements: list[Operation], outer: scf.ForOp) -> list[Operation] | None:
-    """The ops of a nest that statements need, and these, in order; None if they need others than pure and loads."""
-    needed: dict[Operation, None] = dict.fromkeys(statements)
+def _needed(statements: list[Operation], outer: scf.ForOp) -> set[Operation] | None:
+    """The ops of a nest that statements need, and these; None if they need others than pure and loads."""
+    needed = set(statements)
     work = list(statements)
     while work:
         for value in free_values_of_op(work.pop()):
@@ -131,7 +132,7 @@ def _slice(statements: list[Operation], outer: scf.ForOp) -> list[Operation] | N
                 if not isinstance(parent, scf.ForOp) or value is not op.args[0] or not _is_row_loop(parent, statements):
                     return None
             elif op not in needed:
-                needed[op] = None
+                needed.add(op)
                 work.append(op)
     for op in needed:
         for inner in ops_within(op):
@@ -139,7 +140,7 @@ def _slice(statements: list[Operation], outer: scf.ForOp) -> list[Operation] | N
                 inner
             ):
                 return None
-    return [op for op in ops_within(outer) if op in needed]
+    return needed
 
 
 def _is_row_loop(loop: scf.ForOp, statements: list[Operation]) -> bool:
@@ -173,13 +174,13 @@ def _is_of_few(value: SSAValue, loop: scf.ForOp, outer: scf.ForOp) -> bool:
     op = value.owner
     if not isinstance(op, Operation) or not is_inside(value, loop):
         return False
-    ops = _slice([op], outer)
+    ops = _needed([op], outer)
     return bool(_columns(ops, loop)) and any(
         is_costly_function(inner) for each in ops or () for inner in ops_within(each)
     )
 
 
-def _columns(ops: list[Operation] | None, loop: scf.ForOp) -> frozenset[SSAValue]:
+def _columns(ops: Iterable[Operation] | None, loop: scf.ForOp) -> frozenset[SSAValue]:
     """The columns of ints that ops read by the number of the row; none if they read something else of the row."""
     row = loop.body.block.args[0]
     found: set[SSAValue] = set()
