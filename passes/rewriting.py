@@ -9,13 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar, cast
 
 from xdsl.dialects import scf
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.core import SSAValues
 
 from ulam.dialects.op_making import append, made, set_operand
 from ulam.dialects.walk import operand_tuple
 from ulam.passes.analysis.nesting import ancestor_in
 
 OpT = TypeVar("OpT", bound=Operation)
+_NO_RESULTS = SSAValues[OpResult](())
 
 
 def replace_uses(value: SSAValue, by: SSAValue) -> None:
@@ -29,9 +31,15 @@ def replace_uses(value: SSAValue, by: SSAValue) -> None:
 
 
 def discard(op: Operation) -> None:
-    """Takes `op` out of its block for good. The caller knows that nothing but dead code uses its results."""
+    """Takes `op` out of its block for good. The caller knows that nothing but dead code uses its results.
+
+    It has none then: results know their op, and while both know each other only Python's cyclic collector, which does
+    not run during a compile, gives their memory back.
+    """
     op.detach()
     op.drop_all_references()
+    if not op.regions:
+        op.results = _NO_RESULTS
 
 
 def applied_to(op: OpT, operands: Sequence[SSAValue], result_types: Sequence[Attribute] | None = None) -> OpT:
