@@ -162,6 +162,13 @@ def may_overlap(first: Root, second: Root) -> bool:
     return first is second or first is UNKNOWN or second is UNKNOWN
 
 
+def overlap(first: set[Root], second: set[Root]) -> bool:
+    """`may_overlap` for any of one and any of the other."""
+    if not first or not second:
+        return False
+    return UNKNOWN in first or UNKNOWN in second or not first.isdisjoint(second)
+
+
 _WRITTEN: dict[type[Operation], int] = {
     rt.StoreOp: 1,
     rt.CopyOp: 0,

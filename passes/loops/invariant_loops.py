@@ -21,14 +21,14 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import CMPI, constant, constant_integer
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import is_inside
+from ulam.passes.analysis.nesting import in_order, is_inside
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import (
     PURE,
     Root,
     changed_roots_within,
     is_speculatable,
-    may_overlap,
+    overlap,
     root,
 )
 from ulam.passes.loops.loop_slices import goes_on
@@ -64,7 +64,7 @@ def _hoist(block: Block, around: scf.ForOp | scf.IfOp, data: DataSlices | None =
     """Moves what is alike in all iterations in front of a loop, or in front of a branch what is made of `data` alone;
     whether there was anything.
     """
-    written: list[Root] | None = None
+    written: set[Root] | None = None
     changed = False
     is_reached = True
     for op in ops_of(block):
@@ -72,7 +72,7 @@ def _hoist(block: Block, around: scf.ForOp | scf.IfOp, data: DataSlices | None =
             changed = any([_lift(bound, around) for bound in (op.lb, op.ub)]) or changed
         if is_reached and type(op) is scf.ForOp and op.results:
             if written is None:
-                written = list(changed_roots_within(around))
+                written = changed_roots_within(around)
             free = free_values_of_op(op)
             constants = [value.owner for value in free if isinstance(value.owner, arith.ConstantOp)]
             outside = not any(is_inside(value, around) for value in free if value.owner not in constants)
@@ -99,19 +99,18 @@ def _lift(value: SSAValue, branch: Operation) -> bool:
             pending += op.operands
     block = branch.parent
     assert block is not None
-    ordered = [op for region in branch.regions for arm in region.blocks for op in arm.ops if op in needed]
-    for op in ordered:
+    for op in in_order(needed):
         op.detach()
         block.insert_op_before(op, branch)
-    return bool(ordered)
+    return bool(needed)
 
 
-def _only_computes(loop: scf.ForOp, written: list[Root]) -> bool:
+def _only_computes(loop: scf.ForOp, written: set[Root]) -> bool:
     """Whether all that a loop does is to compute values of what is not written in what is around it."""
     return all(
         type(op) in PURE
         or isinstance(op, scf.ForOp | scf.IfOp | scf.YieldOp)
-        or (isinstance(op, rt.LoadOp) and not any(may_overlap(root(op.buffer), w) for w in written))
+        or (isinstance(op, rt.LoadOp) and not overlap({root(op.buffer)}, written))
         for op in ops_within(loop)
     )
 

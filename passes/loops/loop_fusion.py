@@ -47,6 +47,7 @@ from ulam.passes.loops.effects import (
     Root,
     changed_roots,
     functions,
+    overlap,
     root,
     written_roots,
 )
@@ -58,6 +59,8 @@ _REACH = 400
 """So many ops behind a loop its partner is looked for."""
 _SIZE = 400
 """Ops that a fused body may have."""
+_MOST_PARTNERS = 32
+"""Loops over the same range that are tried for one loop."""
 _HARMLESS = int(Effect.TRAP | Effect.CONTROL | Effect.READ_BOUND)
 _ORDERED, _LEAVE = int(Effect.ORDERED), int(Effect.LEAVE)
 
@@ -128,14 +131,7 @@ class _Summary:
 
 def _conflict(a: _Summary, b: _Summary) -> bool:
     """Whether the memory that one writes is touched by the other."""
-    return _overlap(a.written, b.written) or _overlap(a.written, b.read) or _overlap(b.written, a.read)
-
-
-def _overlap(first: set[Root], second: set[Root]) -> bool:
-    """`may_overlap` for any of one and any of the other."""
-    if not first or not second:
-        return False
-    return UNKNOWN in first or UNKNOWN in second or not first.isdisjoint(second)
+    return overlap(a.written, b.written) or overlap(a.written, b.read) or overlap(b.written, a.read)
 
 
 class CountedLoop:
@@ -232,7 +228,7 @@ class Fusion:
                 bounds = self._range(op)
                 left[bounds] -= 1
                 if left[bounds]:
-                    fused = self._fuse_with_next(op, bounds, left[bounds], absorb)
+                    fused = self._fuse_with_next(op, bounds, min(left[bounds], _MOST_PARTNERS), absorb)
             changed = changed or fused is not None
             op = fused if fused is not None else op.next_op
         return changed
