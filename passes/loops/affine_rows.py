@@ -27,22 +27,23 @@ from ulam.passes.loops.data_choices import DataChoices
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, root, viewed, written_roots_within
 from ulam.passes.loops.filled_buffers import (
+    MemoryChanges,
+    are_elements,
     covers,
     fills_alone,
     fills_before,
     fills_memory_of,
     is_behind,
     loops_around,
-    only_read_and_written,
-    only_reads,
     same_index,
-    users,
 )
 
 MOST_TERMS = 200
 """Of one value: what is longer is left alone."""
 MOST_FACTORS = 200
 """Of one term, the same."""
+MOST_FILLS = 16
+"""Nests that fill what rows read, and what these read: each layout has a copy of them where it may not be used."""
 
 
 @record(frozen=True)
@@ -98,6 +99,8 @@ class Nest:
     """Nests ahead of this one that do nothing but to fill buffers that it reads."""
     stays: bool = False
     """Whether these nests stay where they are: others may read what they fill, too."""
+    changes: MemoryChanges = field(default_factory=MemoryChanges)
+    """Of the function: the same for all nests that a pass looks at."""
     _facts: dict[SSAValue, _Facts | None] = field(default_factory=dict[SSAValue, "_Facts | None"])
     _terms: dict[SSAValue, Terms | None] = field(default_factory=dict[SSAValue, "Terms | None"])
     _fillers: dict[tuple[SSAValue, ...], Nest] = field(default_factory=dict[tuple[SSAValue, ...], "Nest"])
@@ -387,10 +390,9 @@ class Nest:
     def _filled(self, load: rt.LoadOp) -> Terms | None:
         """What loops before have added up, or stored, in the element that a row reads: one per row, by its variable."""
         alloc = viewed(load.buffer).owner
-        if not isinstance(alloc, rt.AllocOp) or not only_read_and_written(alloc):
+        if not isinstance(alloc, rt.AllocOp) or not are_elements(writers := self.changes.writers(alloc)):
             return None
         ahead = not is_inside(alloc.res, self.outer)
-        writers = [op for op in users(alloc) if not only_reads(op, alloc)]
         if ahead and not any(isinstance(op, ad.AccumulateOp) for op in writers):
             # what is read has been stored since, which `fills_alone` makes sure of
             writers = [op for op in writers if op.parent is not alloc.parent]
@@ -406,8 +408,7 @@ class Nest:
         reader = loops_around(row_op(load), self.outer.parent if ahead else alloc.parent)
         if not around or not reader or (not added and len(around) != 1):
             return None
-        fills = fills_before if self.stays else fills_memory_of
-        if ahead and (reader[0] is not self.outer or not fills(around[0], reader[0])):
+        if ahead and (reader[0] is not self.outer or not self._is_filled(around[0])):
             return None
         if not ahead and not is_behind(reader[0], around[0]):
             return None
@@ -419,10 +420,8 @@ class Nest:
             return None
         value = writer.operands[2] if added else writer.operands[0]
         outer, rows = (around[0], moved[:1]) if ahead else (self.outer, (*self.rows, variable))
-        if rows not in self._fillers:
-            self._fillers[rows] = Nest(outer, rows, self.slices, stays=self.stays, _fillers=self._fillers)
-        inside = self._fillers[rows]
-        if not all(inside._has_fixed_bounds(loop) for loop in around[:-1]):
+        inside = self._filler(outer, rows)
+        if inside is None or not all(inside._has_fixed_bounds(loop) for loop in around[:-1]):
             return None
         terms = inside.terms(value)
         if terms is None or (around[:-1] and any(term.key is not None for term in terms)):
@@ -433,9 +432,25 @@ class Nest:
             terms = [replace(term, loops=(loop, *term.loops)) for term in terms]
         return [replace(term, moved=(*term.moved, moved)) for term in terms]
 
+    def _is_filled(self, filler: scf.ForOp) -> bool:
+        """Whether what a nest ahead stores would be the same where this one is."""
+        if self.stays:
+            return fills_before(filler, self.outer, self.changes)
+        return fills_memory_of(filler, self.outer, self.changes)
+
+    def _filler(self, outer: scf.ForOp, rows: tuple[SSAValue, ...]) -> Nest | None:
+        """A nest that fills a buffer; None if there are too many."""
+        if rows not in self._fillers:
+            if len(self._fillers) == MOST_FILLS:
+                return None
+            self._fillers[rows] = Nest(
+                outer, rows, self.slices, stays=self.stays, changes=self.changes, _fillers=self._fillers
+            )
+        return self._fillers[rows]
+
     def _add_fill(self, filler: scf.ForOp, reader: scf.ForOp, inside: Nest, moved: tuple[SSAValue, SSAValue]) -> None:
         """Notes a nest ahead whose memory rows read, and those that fill what it reads itself."""
-        stays = not fills_alone(filler, reader)
+        stays = not fills_alone(filler, reader, self.changes)
         self.fills |= {
             loop: replace(fill, moved=(*fill.moved, moved), stays=stays or fill.stays)
             for loop, fill in {**inside.fills, filler: MeansAhead(inside)}.items()

@@ -5,14 +5,16 @@ for n: mu[n] = a + b * x[n]          for n: target += f(y[n], mu[n])
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer, not_clamped
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import ancestor_in, is_inside
-from ulam.passes.loops.effects import PURE, UNKNOWN, Root, changed_roots_within, kernel_buffers, root, viewed
+from ulam.passes.analysis.nesting import ancestor_in, is_before, is_inside
+from ulam.passes.loops.effects import PURE, UNKNOWN, Root, changed_roots_within, kernel_buffers, overlap, root, viewed
 
 
 def loops_around(op: Operation, block: Block | None) -> list[scf.ForOp]:
@@ -64,7 +66,7 @@ def _is_at_most(value: SSAValue, most: SSAValue, *, from_zero: bool) -> bool:
     return any(is_same_integer(end, most) for end in ends)
 
 
-def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
+def fills_alone(filler: scf.ForOp, reader: scf.ForOp, changes: MemoryChanges) -> bool:
     """Whether `fills_memory_of` is so, and nothing else reads the memory. The nest may give flags that are only tested
     (`tests_of`).
     """
@@ -72,15 +74,15 @@ def fills_alone(filler: scf.ForOp, reader: scf.ForOp) -> bool:
         ancestor = None if filler.parent is None else ancestor_in(reader, filler.parent)
         if reader is not ancestor or tests_of(filler) is None:
             return False
-    return fills_memory_of(filler, reader) and all(
+    return fills_memory_of(filler, reader, changes) and all(
         isinstance(user, rt.LoadOp) and reader.is_ancestor(user)
         for alloc in memory_filled_by(filler)
-        for user in users(alloc)
+        for user in walk_users(alloc)
         if not filler.is_ancestor(user) and not is_overwritten(user, filler)
     )
 
 
-def fills_memory_of(filler: scf.ForOp, reader: scf.ForOp) -> bool:
+def fills_memory_of(filler: scf.ForOp, reader: scf.ForOp, changes: MemoryChanges) -> bool:
     """Whether all that a nest does is to store in memory that another one reads, behind it, in its block or in a
     branch there; nothing else writes to it since, and nothing between them to what it is computed of. Others may read
     it, too.
@@ -89,6 +91,7 @@ def fills_memory_of(filler: scf.ForOp, reader: scf.ForOp) -> bool:
     if ancestor is None or not is_behind(ancestor, filler):
         return False
     read: set[Root] = set()
+    stored: set[Root] = set()
     for op in ops_within(filler):
         if isinstance(op, rt.LoadOp):
             read.add(root(op.buffer))
@@ -96,12 +99,12 @@ def fills_memory_of(filler: scf.ForOp, reader: scf.ForOp) -> bool:
             alloc = viewed(op.buffer).owner
             if not isinstance(alloc, rt.AllocOp) or alloc.parent is not filler.parent:
                 return False
-            others = [user for user in users(alloc) if user is not op and not is_overwritten(user, filler)]
-            if not all(only_reads(user, alloc) and not filler.is_ancestor(user) for user in others):
+            if not all(writer is op or is_overwritten(writer, filler) for writer in changes.writers(alloc)):
                 return False
+            stored.add(alloc.res)
         elif type(op) not in PURE and not isinstance(op, (scf.ForOp, scf.YieldOp)):
             return False
-    return not are_changed(read, filler, ancestor)
+    return stored.isdisjoint(read) and not are_changed(read, filler, ancestor, changes)
 
 
 def memory_filled_by(filler: scf.ForOp) -> list[rt.AllocOp]:
@@ -121,23 +124,23 @@ def only_reads(op: Operation, alloc: rt.AllocOp) -> bool:
     return isinstance(op, rt.KernelOp) and all(viewed(buffer) is not alloc.res for buffer in kernel_buffers(op)[1])
 
 
-def fills_before(filler: scf.ForOp, reader: scf.ForOp) -> bool:
+def fills_before(filler: scf.ForOp, reader: scf.ForOp, changes: MemoryChanges) -> bool:
     """Whether what a nest stores would be the same if another one, behind it in its block, computed it."""
-    return is_behind(reader, filler) and not is_changed(filler, reader)
+    return is_behind(reader, filler) and not is_changed(filler, reader, changes)
 
 
-def is_changed(filler: scf.ForOp, reader: Operation) -> bool:
+def is_changed(filler: scf.ForOp, reader: Operation, changes: MemoryChanges | None = None) -> bool:
     """Whether what stands between a nest and an op behind it writes to memory that the nest reads."""
     read: set[Root] = {root(op.buffer) for op in ops_within(filler) if isinstance(op, rt.LoadOp)}
-    return are_changed(read, filler, reader)
+    return are_changed(read, filler, reader, changes)
 
 
-def are_changed(read: set[Root], filler: Operation, reader: Operation) -> bool:
+def are_changed(read: set[Root], filler: Operation, reader: Operation, changes: MemoryChanges | None = None) -> bool:
     """Whether what stands between two ops writes to memory that one of them reads."""
+    changed_in = changed_roots_within if changes is None else changes.roots
     between = filler.next_op
     while between is not None and between is not reader:
-        written = changed_roots_within(between)
-        if UNKNOWN in written or UNKNOWN in read or not written.isdisjoint(read):
+        if overlap(changed_in(between), read):
             return True
         between = between.next_op
     return False
@@ -178,10 +181,7 @@ def tests_of(loop: scf.ForOp) -> list[Operation] | None:
 
 def is_behind(op: Operation, other: Operation) -> bool:
     """Whether an op of a block follows another one of it."""
-    following = other.next_op
-    while following is not None and following is not op:
-        following = following.next_op
-    return following is op
+    return is_before(other, op)
 
 
 def is_overwritten(op: Operation, filler: scf.ForOp) -> bool:
@@ -191,7 +191,11 @@ def is_overwritten(op: Operation, filler: scf.ForOp) -> bool:
 
 def users(alloc: rt.AllocOp, *, views: bool = False) -> list[Operation]:
     """What uses memory, and views of it; the views, too, if they are asked for."""
-    found: list[Operation] = []
+    return list(walk_users(alloc, views=views))
+
+
+def walk_users(alloc: rt.AllocOp, *, views: bool = False) -> Iterator[Operation]:
+    """The same one after the other, for who may stop before the last: nothing may change meanwhile."""
     pending: list[SSAValue] = [alloc.res]
     while pending:
         for use in pending.pop().uses:
@@ -199,15 +203,39 @@ def users(alloc: rt.AllocOp, *, views: bool = False) -> list[Operation]:
             if isinstance(op, rt.ViewOp):
                 pending.append(op.res)
             if views or not isinstance(op, rt.ViewOp):
-                found.append(op)
-    return found
+                yield op
+
+
+class MemoryChanges:
+    """What writes to memory, for many questions about one function: it is looked for once, not among all readers for
+    each of them. Meanwhile others may begin to read, and ops of their own may do so with memory of their own.
+    """
+
+    def __init__(self) -> None:
+        self._writers: dict[rt.AllocOp, list[Operation]] = {}
+        self._roots: dict[Operation, set[Root]] = {}
+
+    def writers(self, alloc: rt.AllocOp) -> list[Operation]:
+        """What does something else with memory, or views of it, than to read it."""
+        if alloc not in self._writers:
+            self._writers[alloc] = [op for op in walk_users(alloc) if not only_reads(op, alloc)]
+        return self._writers[alloc]
+
+    def roots(self, op: Operation) -> set[Root]:
+        """`changed_roots_within` of an op."""
+        if op not in self._roots:
+            self._roots[op] = changed_roots_within(op)
+        return self._roots[op]
 
 
 def only_read_and_written(alloc: rt.AllocOp) -> bool:
     """Whether nothing is done with memory but that elements are stored in it, or added to, and that it is read."""
-    return all(
-        isinstance(user, (rt.StoreOp, rt.FillOp, ad.AccumulateOp)) or only_reads(user, alloc) for user in users(alloc)
-    )
+    return are_elements(MemoryChanges().writers(alloc))
+
+
+def are_elements(writers: Iterable[Operation]) -> bool:
+    """Whether ops store elements or add to them."""
+    return all(isinstance(op, (rt.StoreOp, rt.FillOp, ad.AccumulateOp)) for op in writers)
 
 
 def same_index(one: SSAValue, other: SSAValue, moved: tuple[SSAValue, SSAValue]) -> bool:

@@ -13,7 +13,7 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import known_constant
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import in_order, is_inside, terminator
 from ulam.passes.loops.filled_buffers import is_behind, memory_filled_by, tests_of, users
 from ulam.passes.loops.linear_binding import Binding
 from ulam.passes.loops.linear_rows import (
@@ -160,10 +160,8 @@ def _copy_fill(fill: scf.ForOp, reader: scf.ForOp, copied: dict[SSAValue, SSAVal
 
 def _memory_ops(fill: scf.ForOp) -> list[Operation]:
     """The memory that a nest fills, and what uses it in its block, in order."""
-    block = fill.parent
-    assert block is not None
-    found = {op for alloc in memory_filled_by(fill) for op in (alloc, *users(alloc, views=True))}
-    return [op for op in block.ops if op in found]
+    found = dict.fromkeys(op for alloc in memory_filled_by(fill) for op in (alloc, *users(alloc, views=True)))
+    return in_order(op for op in found if op.parent is fill.parent)
 
 
 def _read_copies(nest: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:

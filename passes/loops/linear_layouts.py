@@ -31,6 +31,7 @@ from ulam.passes.loops.affine_rows import Arm, DataChoices, LinearTerm, Nest, ro
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
+from ulam.passes.loops.filled_buffers import MemoryChanges
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_flags import Flags
 from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums, are_of_different_lengths
@@ -55,10 +56,10 @@ class LinearLayouts(TellingPass):
 
     def changes(self, module: ModuleOp) -> bool:
         function = evaluate_of(module, self.name)
-        slices = DataSlices()
+        slices, changes = DataSlices(), MemoryChanges()
         written: list[Operation] = []
         for loop in outermost_loops(function.body.block, slices):
-            found = _statement(loop, slices)
+            found = _statement(loop, slices, changes)
             if found is None:
                 continue
             done = isinstance(found, SquareSums)
@@ -73,7 +74,7 @@ class LinearLayouts(TellingPass):
         return bool(written)
 
 
-def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
+def _statement(loop: scf.ForOp, slices: DataSlices, changes: MemoryChanges) -> SquareSums | str | None:
     """What a nest adds up; why it stays, None if it has no sum of squares."""
     additions: list[_Addition] = [_Addition(op, op.value) for op in target_additions(loop)]
     for position in range(len(loop.results)):
@@ -81,7 +82,8 @@ def _statement(loop: scf.ForOp, slices: DataSlices) -> SquareSums | str | None:
     if not additions:
         return None
     around = _around(row_op(additions[0].op), loop)
-    nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices, DataChoices())
+    rows = tuple(inner.body.block.args[0] for inner in around)
+    nest = Nest(loop, rows, slices, DataChoices(), changes=changes)
     scales = RowScales(nest)
     addends = [addend for addition in additions for addend in _addends(addition.addend(nest), scales)]
     paths = [(addend, _path(addend, scales)) for addend in addends]
@@ -129,7 +131,7 @@ def _may_be_reduced(found: SquareSums, addend: _Addend, path: _Path | None) -> b
 
 def are_reduced(loop: scf.ForOp, slices: DataSlices) -> bool:
     """Whether rows of a nest are reduced as they are."""
-    found = _statement(loop, slices)
+    found = _statement(loop, slices, MemoryChanges())
     if isinstance(found, SquareSums):
         found.scales.take_back()
     return isinstance(found, SquareSums)
