@@ -49,6 +49,9 @@ from ulam.passes.rewriting import cloned, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
+_MOST_MEMORY = 4
+"""Pieces of memory whose elements the rows of one loop compute for themselves: for each it is looked at anew."""
+
 _Matrices = dict[rt.AllocOp, SSAValue]
 """Matrices, and how far their columns are apart."""
 
@@ -108,11 +111,13 @@ def _forms(loop: scf.ForOp, slices: DataSlices, ints: dict[int, SSAValue]) -> tu
     """
     moved, rows = False, loop
     matrices: _Matrices = {}
+    tries = 0
     while True:
+        tries += 1
         try:
             return _with_whole_sums(_forms_of(rows, slices), loop, slices), moved, matrices
         except Unfit as reason:
-            memory = reason.memory
+            memory = reason.memory if tries <= _MOST_MEMORY else None
             if memory is not None and rows is loop and take_rows_of(memory, loop, ints):
                 moved = True
                 continue
