@@ -48,7 +48,7 @@ def run_on(function: func.FuncOp) -> None:
     if max(names.values(), default=0) > 1:
         sharing = _Sharing(function)
         for block in function.body.blocks:
-            sharing.block(block, {})
+            sharing.block(block, _Known())
 
 
 def is_determined(op: Operation) -> bool:
@@ -98,50 +98,88 @@ def _all_writes(op: Operation) -> Iterator[Root]:
         yield from _writes(inner)
 
 
+class _Known:
+    """Kernels of a block whose inputs are as they were; those that it does not have, the block around it has.
+
+    Kept by what they read, so that a write forgets what it may touch without a look at all the rest.
+    """
+
+    def __init__(self, outer: _Known | None = None) -> None:
+        self._outer = outer
+        self._kernels: dict[Key, rt.KernelOp] = {}
+        self._reading: dict[Root, list[Key]] = {}
+        self._forgotten: set[Root] = set()  # roots of which no reader from outside is known any more
+        self._all_forgotten = False
+
+    def __bool__(self) -> bool:
+        return bool(self._kernels) or (not self._all_forgotten and bool(self._outer))
+
+    def find(self, key: Key, read: set[Root]) -> rt.KernelOp | None:
+        """The kernel with a key, which reads memory with these roots."""
+        scope: _Known | None = self
+        while scope is not None:
+            if (found := scope._kernels.get(key)) is not None:
+                return found
+            if scope._all_forgotten or not scope._forgotten.isdisjoint(read):
+                return None
+            scope = scope._outer
+        return None
+
+    def add(self, key: Key, read: set[Root], op: rt.KernelOp) -> None:
+        """Notes a kernel."""
+        self._kernels[key] = op
+        for source in read:
+            self._reading.setdefault(source, []).append(key)
+
+    def forget(self, written: set[Root]) -> None:
+        """Drops kernels whose inputs may have changed when buffers with these roots were written."""
+        if UNKNOWN in written:
+            self._kernels.clear()
+            self._reading.clear()
+            self._all_forgotten = True
+        elif written:
+            for source in (*written, UNKNOWN):
+                self._forgotten.add(source)
+                for key in self._reading.pop(source, ()):
+                    self._kernels.pop(key, None)
+
+
 class _Sharing:
     """The kernels of one function."""
 
     def __init__(self, function: func.FuncOp) -> None:
         self.writers = Counter(_all_writes(function))
 
-    def block(self, block: Block, known: dict[Key, rt.KernelOp]) -> None:
-        """Shares kernels of a block; `known` are those before it whose inputs are as they were."""
+    def block(self, block: Block, known: _Known) -> None:
+        """Shares kernels of a block; `known` are those before it."""
         op = block.first_op
         while op is not None:
             following = op.next_op
             if op.regions:
                 if known:
-                    self._forget(known, set(_all_writes(op)))
+                    known.forget(set(_all_writes(op)))
                 for region in op.regions:
                     for inner in region.blocks:
-                        self.block(inner, dict(known))
+                        self.block(inner, _Known(known))
                 if not isinstance(op, scf.IfOp | scf.ForOp):
-                    self._forget(known, {UNKNOWN})
+                    known.forget({UNKNOWN})
             elif is_determined(op):
                 assert isinstance(op, rt.KernelOp)
                 self._kernel(op, known)
             elif known:
-                self._forget(known, _writes(op))
+                known.forget(_writes(op))
             op = following
 
-    @staticmethod
-    def _forget(known: dict[Key, rt.KernelOp], written: set[Root]) -> None:
-        if not written:
-            return
-        for key, op in list(known.items()):
-            inputs = {root(value) for value in _parts(op)[0] if isinstance(value.type, rt.BufferType)}
-            if UNKNOWN in written or UNKNOWN in inputs or inputs & written:
-                del known[key]
-
-    def _kernel(self, op: rt.KernelOp, known: dict[Key, rt.KernelOp]) -> None:
+    def _kernel(self, op: rt.KernelOp, known: _Known) -> None:
         read, written = _parts(op)
-        self._forget(known, _writes(op))
+        known.forget(_writes(op))
         if not all(self._is_own(buffer) for buffer in written.values()):
             return
         key: Key = (_shared_name(op), *map(id, read))
-        earlier = known.get(key)
+        sources = {root(value) for value in read if isinstance(value.type, rt.BufferType)}
+        earlier = known.find(key, sources)
         if earlier is None:
-            known[key] = op
+            known.add(key, sources, op)
             return
         results = _parts(earlier)[1]
         told = f"'{op.function.data}' of the same arguments is computed once"
