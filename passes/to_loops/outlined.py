@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
@@ -59,7 +60,6 @@ class CallGraph:
             # Library functions call only library functions, and those are not recursive.
             if function.library is None and function.body.blocks:
                 self._scan(name, function)
-        self._reached: dict[str, frozenset[str]] = {}
         # Not by what each reaches: in a chain of functions that is all behind it.
         self._recursive = in_cycles({name: called & self._callees.keys() for name, called in self._callees.items()})
 
@@ -75,25 +75,28 @@ class CallGraph:
             elif isinstance(op, _TARGET_OPS):
                 own.add(type(op))
 
-    def reached(self, name: str) -> frozenset[str]:
-        """The functions that a call of `name` may call in turn."""
-        if (found := self._reached.get(name)) is None:
-            seen: set[str] = set()
-            work = list(self._callees.get(name, ()))
-            while work:
-                current = work.pop()
-                if current not in seen:
-                    seen.add(current)
-                    work.extend(self._callees.get(current, ()))
-            found = self._reached[name] = frozenset(seen)
-        return found
-
     def is_recursive(self, name: str) -> bool:
         return name in self._recursive
 
     def target_ops(self, name: str) -> set[type[Operation]]:
         """The kinds of ops on the target that running `name` may run."""
-        return set().union(*(self._own.get(n, set()) for n in (name, *self.reached(name))))
+        return self._target_ops.get(name, set())
+
+    @cached_property
+    def _target_ops(self) -> dict[str, set[type[Operation]]]:
+        callers: dict[str, list[str]] = {}
+        for name, called in self._callees.items():
+            for callee in called:
+                callers.setdefault(callee, []).append(name)
+        found = {name: set(own) for name, own in self._own.items()}
+        work = [name for name, own in found.items() if own]
+        while work:
+            name = work.pop()
+            for caller in callers.get(name, ()):
+                if not found[name] <= found[caller]:
+                    found[caller] |= found[name]
+                    work.append(caller)
+        return found
 
 
 @record(frozen=True)
