@@ -70,6 +70,8 @@ class RowsOfLoops:
     """Memory of a strip."""
     bound: dict[int, SSAValue]
     """What `bind` puts into slots."""
+    made_by_products: set[SSAValue]
+    """Memory that kernels write which multiply."""
     memory: list[rt.AllocOp] = field(default_factory=list[rt.AllocOp])
     """What hands on one element of each row."""
     products: list[rt.KernelOp] = field(default_factory=list[rt.KernelOp])
@@ -91,17 +93,17 @@ class RowsOfLoops:
     """The same where data of the row choose the column, which is the last."""
 
     @staticmethod
-    def of(loop: scf.ForOp, bound: dict[int, SSAValue]) -> RowsOfLoops:
+    def of(loop: scf.ForOp, bound: dict[int, SSAValue], made_by_products: set[SSAValue]) -> RowsOfLoops:
         """The loops that a loop which adds to the target belongs to. Raises NoRows."""
         strips, block = strips_of(loop, bound), loop.parent
         assert block is not None
         if strips is not None:
             inside = [op for op in loop.body.block.ops if isinstance(op, rt.AllocOp)]
-            rows = RowsOfLoops([loop], strips.end.rhs, strips, inside, bound)
+            rows = RowsOfLoops([loop], strips.end.rhs, strips, inside, bound, made_by_products)
         else:
             if constant_integer(loop.lb) != 0 or constant_integer(loop.step) != 1:
                 raise NoRows
-            rows = RowsOfLoops([loop], not_clamped(loop.ub), None, [], bound)
+            rows = RowsOfLoops([loop], not_clamped(loop.ub), None, [], bound, made_by_products)
         rows._find_makers(block)
         if not rows.memory and not rows.products and not rows.inside:
             raise NoRows
@@ -124,13 +126,13 @@ class RowsOfLoops:
                 buffer = inner.operands[ELEMENTS[type(inner)][0]] if type(inner) in ELEMENTS else None
                 if buffer is None or buffer in seen or not isinstance(made := buffer.owner, rt.AllocOp):
                     continue
-                if made.parent is not block or not_clamped(made.count) is not self.count and not is_product(made):
+                if made.parent is not block or not_clamped(made.count) is not self.count and not self.is_product(made):
                     continue
                 seen.add(buffer)
-                users = dict.fromkeys(ancestor_in(use.operation, block) for use in buffer.uses)
                 if not any(use.operation.parent is not block for use in buffer.uses):
                     continue
-                for user in users:
+                for use in buffer.uses:
+                    user = ancestor_in(use.operation, block)
                     if isinstance(user, rt.KernelOp) and user.function.data == "multiply":
                         if user not in self.products:
                             self.products.append(user)
@@ -139,11 +141,15 @@ class RowsOfLoops:
                     elif user not in found:
                         found[user] = None
                         work.append(user)
-                if not is_product(made):
+                        if len(found) > _MOST_LOOPS:
+                            raise NoRows("it belongs to many loops")
+                if not self.is_product(made):
                     self.memory.append(made)
-        if len(found) > _MOST_LOOPS:
-            raise NoRows("it belongs to many loops")
         self.ops = in_order(found)
+
+    def is_product(self, made: rt.AllocOp) -> bool:
+        """Whether a kernel that multiplies writes memory."""
+        return made.res in self.made_by_products
 
     def is_row_loop(self, op: Operation) -> bool:
         """Whether an op is a loop over all the rows, or those of a strip."""
@@ -230,13 +236,10 @@ def _has_data_control(element: RowElement, slices: DataSlices) -> bool:
     return slices.is_data(element.op.results[0])
 
 
-def is_product(made: rt.AllocOp) -> bool:
-    """Whether a kernel that multiplies writes memory."""
-    for use in made.res.uses:
-        op = use.operation
-        if isinstance(op, rt.KernelOp) and op.function.data == "multiply" and use.index == len(op.arguments) - 1:
-            return True
-    return False
+def made_by_products(function: Operation) -> set[SSAValue]:
+    """Memory that kernels write which multiply."""
+    kernels = (op for op in ops_within(function) if isinstance(op, rt.KernelOp))
+    return {op.arguments[-1] for op in kernels if op.function.data == "multiply"}
 
 
 def strips_of(loop: scf.ForOp, bound: dict[int, SSAValue]) -> StripsOfRows | None:
@@ -321,7 +324,7 @@ class _Reader:
     def _is_handed(self, buffer: SSAValue) -> bool:
         made = viewed(buffer).owner
         return isinstance(made, rt.AllocOp) and (
-            made in self.rows.memory or made in self.rows.inside or is_product(made)
+            made in self.rows.memory or made in self.rows.inside or self.rows.is_product(made)
         )
 
     def _read_rows(self, loop: scf.ForOp) -> None:
@@ -377,7 +380,7 @@ class _Reader:
         form = forms.of(index)
         if op.operands[ELEMENTS[type(op)][0]] is not made.res:
             raise NoRows("a row needs what is computed of another one")
-        if is_product(made):
+        if self.rows.is_product(made):
             if not isinstance(op, rt.LoadOp):
                 raise NoRows("a row changes a product")
             if form is None:

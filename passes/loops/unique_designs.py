@@ -34,7 +34,7 @@ from ulam.passes.loops.linear_rows import Copier, Environment
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_groups import RowGroups, Strided
 from ulam.passes.loops.row_loops import NoRows
-from ulam.passes.loops.rows_of_loops import ELEMENTS, RowElement, RowsOfLoops
+from ulam.passes.loops.rows_of_loops import ELEMENTS, RowElement, RowsOfLoops, made_by_products
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import replace_uses
@@ -54,13 +54,13 @@ class UniqueDesigns(TellingPass):
         loops = list(filter(_adds_to_target, outermost_loops(top, slices)))
         if not loops or must_be_precise(module):
             return False
-        bound = bound_ints(module)
+        bound, products = bound_ints(module), made_by_products(evaluate)
         written: list[Operation] = []
         for loop in loops:
             if _is_in_groups(loop):
                 continue  # of another one
             try:
-                rows = RowsOfLoops.of(loop, bound)
+                rows = RowsOfLoops.of(loop, bound, products)
                 if not all(may_lift(op, top, slices) for op in (*rows.ops, *rows.products)):
                     raise NoRows("its data are known inside of a branch alone")
                 if loop.parent is not top and rows.needs_data_itself():
