@@ -270,7 +270,7 @@ def _with_those_around(op: Operation, top: Operation) -> Iterator[Operation]:
 def _few(bounds: Bounds) -> Bounds:
     """Nests of which no other is a part; of many the outer loops alone."""
     if len(bounds) > _MOST:
-        bounds = tuple(dict.fromkeys(nest[:1] for nest in bounds))
+        return tuple(dict.fromkeys(nest[:1] for nest in bounds))
     return tuple(nest for nest in bounds if not any(set(other) < set(nest) for other in bounds))
 
 
