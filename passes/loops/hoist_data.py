@@ -22,7 +22,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import KERNELS
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
-from ulam.passes.analysis.nesting import ancestor_in, is_inside, terminator
+from ulam.passes.analysis.nesting import OpOrder, ancestor_in, is_inside, terminator
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.effects import PURE, viewed, written_buffers
 from ulam.passes.loops.filled_buffers import users
@@ -136,29 +136,31 @@ def _data_only(block: Block, rejections: bool, variables: bool) -> list[Operatio
                 for root in filter(_is_allocated, map(viewed, inner.operands)):
                     writers.setdefault(root, []).append(op)  # under another name it may be written
     candidates.update({op: False for op in block.ops if _is_variable(op) and op.results[0] not in writers})
+    order = OpOrder()
     for root, ops in writers.items():
-        if not _may_be_written_ahead(root, ops, block):
+        if not _may_be_written_ahead(root, ops, block, order):
             candidates.update(dict.fromkeys(ops, False))
             if isinstance(root.owner, rt.AllocOp):
                 candidates[root.owner] = False
-    # A memory block moves only with all its writers.
-    changed = True
-    while changed:
-        changed = False
-        for op, makers in inputs.items():
-            if candidates[op] and not all(candidates[maker] for maker in makers):
+    needing: dict[Operation, list[Operation]] = {}  # an op → those that only move with it
+    for op, makers in inputs.items():
+        for maker in makers:
+            needing.setdefault(maker, []).append(op)
+    for root, ops in writers.items():  # a memory block moves only with all its writers
+        owner = root.owner
+        if isinstance(owner, rt.AllocOp) and owner.parent is block:
+            for op in ops:
+                needing.setdefault(op, []).append(owner)
+    stay = [op for op, may_move in candidates.items() if not may_move]
+    while stay:
+        for op in needing.get(stay.pop(), ()):
+            if candidates[op]:
                 candidates[op] = False
-                changed = True
-        for root, ops in writers.items():
-            owner = root.owner
-            if isinstance(owner, rt.AllocOp) and owner.parent is block and not all(candidates[o] for o in ops):
-                for op in (owner, *ops):
-                    changed = changed or candidates[op]
-                    candidates[op] = False
+                stay.append(op)
     return [op for op in block.ops if candidates[op]]
 
 
-def _may_be_written_ahead(root: SSAValue, writers: list[Operation], block: Block) -> bool:
+def _may_be_written_ahead(root: SSAValue, writers: list[Operation], block: Block, order: OpOrder) -> bool:
     """Whether what ops of a block write to memory may be there before the block begins: a variable's value depends on
     when it is read.
     """
@@ -168,11 +170,9 @@ def _may_be_written_ahead(root: SSAValue, writers: list[Operation], block: Block
     if owner.parent is not block or owner.variable is None:
         return True
     readers = {top for op in users(owner) if (top := ancestor_in(op, block)) is not None} - set(writers)
-    following = writers[-1].next_op
-    while following is not None:
-        readers.discard(following)
-        following = following.next_op
-    return not readers and all(isinstance(op, _OF_MEMORY) for op in users(owner))
+    if not all(order.is_before(writers[-1], reader) for reader in readers):
+        return False
+    return all(isinstance(op, _OF_MEMORY) for op in users(owner))
 
 
 def _is_variable(op: Operation) -> bool:
