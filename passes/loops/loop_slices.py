@@ -106,6 +106,8 @@ class LoopSlices:
 
 def goes_on(op: Operation) -> bool:
     """Whether what follows an op surely runs, and may run ahead of it; its regions aside."""
+    if not effect(op) & (Effect.LEAVE | Effect.ORDERED):
+        return True
     if isinstance(op, rt.CheckOp):
         return rt.HarmlessAttr.marks(op)
     return _goes_on_unless_refused(op) and (type(op) is not rt.KernelOp or op.throws is None)
