@@ -131,6 +131,10 @@ def require_lines() -> None:
         raise ArgumentError(f"lines=True works on Linux only, and this is {sys.platform}")
 
 
+TOO_DEEP = "functions call others, and these call others, too many times in a row for the compiler"
+"""The text of a program is never too deep: the parser refuses that."""
+
+
 def as_compile_error(error: Exception) -> Exception:
     """What to raise for what the compiler's stages raise: a CompileError, but for the surroundings' own errors."""
     from ulam.frontend.diagnostics import DiagnosticError
@@ -148,6 +152,9 @@ def as_compile_error(error: Exception) -> Exception:
         return ArgumentError(str(error))
     if isinstance(error, (UlamError, ArgumentError, OSError, MemoryError, UnicodeError)):
         return error
+    if isinstance(error, RecursionError) or isinstance(error.__cause__, RecursionError):
+        place = _place(error.location) if isinstance(error, LoweringError) else ""
+        return CompileError(f"{place}error: {TOO_DEEP} [nesting]")
     if isinstance(error, LoweringError):
         text = f"{_place(error.location)}internal error while this is compiled: {error}"
     else:

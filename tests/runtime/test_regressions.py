@@ -133,6 +133,16 @@ def _nested_loops(count: int) -> str:
     return f"parameters {{ real a; }} model {{ {''.join(f'for (i{k} in 1:1) ' for k in range(count))} target += a; }}"
 
 
+def test_functions_that_call_others_too_deeply() -> None:
+    """A clear error; a thousand in a row compile (`benchmarks/compile_time.py`)."""
+    chain = " ".join(f"real f{k}(real x) {{ return f{k - 1}(x) + x; }}" for k in range(1, 7000))
+    functions = f"functions {{ real f0(real x) {{ return x; }} {chain} }}"
+    model = ulam.StanModel(functions + "parameters { real x; } model { target += f6999(x); }", opt_level=0)
+    with pytest.raises(ulam.CompileError, match="too many times in a row") as raised:
+        model.log_density(np.zeros(1))
+    assert type(raised.value) is ulam.CompileError
+
+
 @pytest.mark.parametrize(
     ("text", "slope"),
     [
