@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer
@@ -103,8 +103,7 @@ class _ByColumns:
         """Calls the kernel in front of the loop."""
         loop, kernel = self.loop, self.kernel
         write = OpWriter(loop)
-        count = write.put(integer(arith.SubiOp, loop.ub, loop.lb))
-        count = write.put(integer(arith.MaxSIOp, count, write.whole(0)))
+        count = write.trip_count(loop.lb, loop.ub)
         given, result = (
             self._columns_like(memory, count, rows, write) for memory, rows in zip(self.memory, self.rows, strict=True)
         )
@@ -117,7 +116,8 @@ class _ByColumns:
                 inside.before(op.clone(mapping))
         arguments = list(kernel.arguments)
         arguments[self._given], arguments[self._columns], arguments[self._result] = given, count, result
-        self._call(write, applied_to(kernel, arguments))
+        calling = write if kernel.throws is None else write.where_it_runs(loop)
+        calling.before(applied_to(kernel, arguments))
         remark_on(BatchKernels.name, kernel, "called once, for the columns of all iterations", done=True)
         column = self._column(OpWriter(kernel), result, loop.body.block.args[0], self.rows[1])
         replace_uses(self.memory[1], column)
@@ -127,14 +127,6 @@ class _ByColumns:
         assert isinstance(memory.owner, rt.AllocOp)
         size = write.put(integer(arith.MuliOp, count, rows))
         return write.put(rt.AllocOp(size, _REALS, zero=memory.owner.zero is not None))
-
-    def _call(self, write: OpWriter, kernel: rt.KernelOp) -> None:
-        if kernel.throws is None:
-            write.before(kernel)
-            return
-        arms = (Block([kernel, scf.YieldOp()]), Block([scf.YieldOp()]))
-        is_reached = write.compare_integers("slt", self.loop.lb, self.loop.ub)
-        write.before(scf.IfOp.create(operands=(is_reached,), regions=[Region(arm) for arm in arms]))
 
     def _column(self, write: OpWriter, memory: SSAValue, n: SSAValue, rows: SSAValue) -> SSAValue:
         position = write.put(integer(arith.SubiOp, n, self.loop.lb))

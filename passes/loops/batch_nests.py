@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer
@@ -111,7 +111,7 @@ class NestedKernel:
     def call_ahead(self) -> None:
         """Calls the kernel in front of the nest."""
         write = OpWriter(self.outer)
-        rows, entries = (self._count(loop, write) for loop in (self.outer, self.inner))
+        rows, entries = (write.trip_count(loop.lb, loop.ub) for loop in (self.outer, self.inner))
         sizes = {memory: self._size(memory) for memory in (self._given, *self._results)}
         whole: dict[SSAValue, SSAValue] = {}
         for memory, size in sizes.items():
@@ -122,7 +122,7 @@ class NestedKernel:
             count = _product(write, (entries, self._size(memory)))
             whole[memory] = write.put(rt.AllocOp(count, _REALS, zero=_is_zero(memory)))
         if self.kernel.throws is not None:
-            write = self._where_reached(write)
+            write = write.where_it_runs(self.outer)
         self._write_calls(write, rows, sizes, whole)
         self._read_tables(tables, whole)
         in_body = OpWriter(self.kernel)
@@ -205,18 +205,6 @@ class NestedKernel:
     def _size(memory: SSAValue) -> SSAValue:
         assert isinstance(memory.owner, rt.AllocOp)
         return memory.owner.count
-
-    def _where_reached(self, write: OpWriter) -> OpWriter:
-        end = scf.YieldOp()
-        arms = (Block([end]), Block([scf.YieldOp()]))
-        is_reached = write.compare_integers("slt", self.outer.lb, self.outer.ub)
-        write.before(scf.IfOp.create(operands=(is_reached,), regions=[Region(arm) for arm in arms]))
-        return OpWriter(end)
-
-    @staticmethod
-    def _count(loop: scf.ForOp, write: OpWriter) -> SSAValue:
-        count = write.put(integer(arith.SubiOp, loop.ub, loop.lb))
-        return write.put(integer(arith.MaxSIOp, count, write.whole(0)))
 
     @staticmethod
     def _position(loop: scf.ForOp, index: SSAValue, write: OpWriter) -> SSAValue:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Operation
 
 from ulam.dialects import rt
 from ulam.dialects.walk import ops_within
@@ -56,13 +56,11 @@ def _hoist(slices: LoopSlices) -> bool:
             if slices.add(op, wanted) and _is_filled_first(slices, wanted):
                 needed = wanted
                 continue
-            for value in op.operands:  # what it reads may be the same, though
+            for memory in op.operands:  # what it reads may be the same, though
+                if not isinstance(memory.owner, rt.AllocOp) or not is_inside(memory, slices.loop):
+                    continue
                 wanted = dict(needed)
-                if (
-                    is_inside(value, slices.loop)
-                    and slices.add_value(value, wanted)
-                    and _is_filled_first(slices, wanted)
-                ):
+                if slices.add_value(memory, wanted) and _is_filled_first(slices, wanted):
                     needed = wanted
     if needed:
         _move(slices.loop, slices.ordered(needed))
@@ -88,9 +86,8 @@ def _move(loop: scf.ForOp, ops: list[Operation]) -> None:
         if op.results:
             write.before(op)
     filling = [op for op in ops if not op.results]
-    arms = (Block([*filling, scf.YieldOp()]), Block([scf.YieldOp()]))
-    is_reached = write.compare_integers("slt", loop.lb, loop.ub)
-    write.before(scf.IfOp.create(operands=(is_reached,), regions=[Region(arm) for arm in arms]))
+    inside = write.where_it_runs(loop)
     for op in filling:
+        inside.before(op)
         if is_determined(op):
             remark_on(InvariantKernels.name, op, "called once, in front of the loop that repeats it", done=True)

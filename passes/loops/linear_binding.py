@@ -439,4 +439,4 @@ def trips(loop: scf.ForOp, copier: Copier, write: OpWriter, env: Environment | N
     """How often a loop runs."""
     env = {} if env is None else env
     lower, upper = copier.value(loop.lb, env, write), copier.value(loop.ub, env, write)
-    return write.put(integer(arith.MaxSIOp, write.put(integer(arith.SubiOp, upper, lower)), write.whole(0)))
+    return write.trip_count(lower, upper)

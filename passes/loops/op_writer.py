@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i1, i64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects.scalar_ops import CMPF, CMPI, constant
 from ulam.library.records import record
@@ -66,6 +66,18 @@ class OpWriter:
         if value not in self._wholes:
             self._wholes[value] = self.put(constant(value, i64))
         return self._wholes[value]
+
+    def trip_count(self, lower: SSAValue, upper: SSAValue) -> SSAValue:
+        """How often a loop by steps of 1 runs."""
+        return self.put(integer(arith.MaxSIOp, self.put(integer(arith.SubiOp, upper, lower)), self.whole(0)))
+
+    def where_it_runs(self, loop: scf.ForOp) -> OpWriter:
+        """Writes a branch that is taken if a loop has an iteration; a writer inside."""
+        end = scf.YieldOp()
+        arms = (Block([end]), Block([scf.YieldOp()]))
+        condition = self.compare_integers("slt", loop.lb, loop.ub)
+        self.before(scf.IfOp.create(operands=(condition,), regions=[Region(arm) for arm in arms]))
+        return OpWriter(end)
 
     def compare_integers(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """Whether an integer is as compared with another one."""
