@@ -105,26 +105,29 @@ static row_sample sample_of(ulam_context *ctx, int64_t n) {
   return sample;
 }
 
-/* How many groups of all rows it makes likely; -1 if it has far fewer equal rows than it would have if each row came
- * twice: of m rows out of n, each of which is there twice, m^2 / n pairs are equal on average, here PAIRS; unequal
- * numbers of copies give more. */
+/* How many groups all rows have, likely; -1 if surely more than half as many as rows. Rows of groups that are drawn once
+ * stand for as many of all rows, `light`; if each of these groups has g of them, light / (g - 1) is on average
+ * once^2 / (2 twice), as in Chao's estimator of the number of classes (Scandinavian Journal of Statistics 11, 1984), so
+ * that a few large groups beside many single rows do not pass for many equal rows. */
 static int64_t groups_by_sample(ulam_context *ctx, const row_sample *sample, int64_t n) {
-  int64_t pairs = 0;
-  int32_t *heads = ulam_alloc(ctx, sample->size * 4);
+  int32_t *heads = ulam_alloc(ctx, sample->size * 4), *others = ulam_alloc(ctx, sample->size * 4);
   group_table table = {.found = 0};
   make_table(ctx, &table, sample->size);
   for (int64_t i = 0; i < sample->size; ++i) {
     group_entry *entry = entry_of(&table, sample->hashes[i], sample->hashes[i], 0);
     if (entry->number) {
-      pairs += heads[entry->number - 1] != sample->rows[i];
+      others[entry->number - 1] += heads[entry->number - 1] != sample->rows[i];
       continue;
     }
-    heads[table.found++] = sample->rows[i];
+    heads[table.found] = sample->rows[i], others[table.found++] = 0;
     *entry = (group_entry){sample->hashes[i], 0, (int32_t)table.found};
   }
-  if (pairs < PAIRS / 2) return -1;
-  if (pairs > table.found) return table.found;
-  return (int64_t)(1.125 * (double)n * (PAIRS / 2) / (double)pairs); /* a table that is too small is made twice */
+  double once = 0, twice = 0;
+  for (int64_t g = 0; g < table.found; ++g) once += others[g] == 0, twice += others[g] == 1;
+  double light = (double)n * once / (double)sample->size;
+  double unseen = light * once * once / (once * once + 2 * twice * light + 1);
+  double likely = (double)table.found + unseen;
+  return likely > 0.5625 * (double)n ? -1 : (int64_t)(1.125 * likely); /* a sample of a hundred pairs errs by a tenth */
 }
 
 /* By a column; 0 if there are so few rows that all may be looked at. */
@@ -348,7 +351,7 @@ static int64_t group_by_value(ulam_context *ctx, const key_column *key, int64_t 
   if (is_small(pairs, known, known * (int64_t)sizeof(group_entry) + MOST_DIRECT))
     return group_by_pairs(ctx, key, pairs, n, known, most, groups); /* however many groups there will be */
   int64_t likely = likely_groups(ctx, key, n);
-  if (likely < 0 || likely / 3 > most / 2) return -1; /* a sample of a hundred pairs errs by a tenth */
+  if (likely < 0 || likely / 5 > most / 4) return -1;
   int64_t expected = likely < most ? likely : most;
   int64_t bytes = (n < SAMPLED_FROM ? n : expected) * (int64_t)sizeof(group_entry);
   if (is_small(pairs, known, bytes + MOST_DIRECT)) return group_by_pairs(ctx, key, pairs, n, known, most, groups);
