@@ -92,7 +92,7 @@ class Case:
         return ulam.StanModel(program, data, layouts=layouts)
 
 
-def _difference(pair: list[ulam.StanModel], rng: np.random.Generator) -> float:
+def difference_of(pair: list[ulam.StanModel], rng: np.random.Generator) -> float:
     """The largest difference of log densities and gradients, in that of the largest of these."""
     worst = 0.0
     for _ in range(3):
@@ -128,7 +128,7 @@ def gains(cases: list[Case], rounds: int) -> bool:
         for _ in range(rounds):
             for k, model in enumerate(models):
                 best[k] = min(best[k], model.time_gradients(point, count) / count)
-        difference = max(_difference(pair, rng), _difference(models[-2:], rng))
+        difference = max(difference_of(pair, rng), difference_of(models[-2:], rng))
         choices = pair[0].layout_choices()
         taken = {choice.layout for choice in choices if choice.taken}
         as_expected = (not taken if case.expected == NONE else case.expected in taken) and difference < 1e-10
@@ -167,7 +167,7 @@ def _bind(case: Case, rows: int) -> dict[str, Any]:
     size = sum(np.asarray(value).size * (4 if np.asarray(value).dtype.kind == "i" else 8) for value in data.values())
     for layouts in kinds:
         model = case.model(data, layouts=layouts)
-        for _ in range(2 if rows > 100_000 else 9):
+        for _ in range(3 if rows > 100_000 else 9):
             del model
             model = case.model(data, layouts=layouts)
             before = _reset_peak()
@@ -199,7 +199,7 @@ def bindings(cases: list[Case], least: int, most: int) -> None:
             given = os.environ | {"MALLOC_MMAP_THRESHOLD_": str(1 << 17)}
             ended = subprocess.run(command, text=True, stdout=subprocess.PIPE, env=given)
             if ended.returncode == -signal.SIGKILL or ended.stdout.strip() == "null":
-                print(f"| {case.path.stem} | {rows} | needs more memory than this machine has | | | | | | |", flush=True)
+                print(f"| {case.path.stem} | {rows} | more memory than this machine has | | | | | | |", flush=True)
                 break
             ended.check_returncode()
             answer = json.loads(ended.stdout)

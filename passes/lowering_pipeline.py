@@ -84,9 +84,6 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         *((COALESCED_LOOPS, SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
         'if-changed{passes="terms-at-stores,elements-at-reads,private-rows" then="fold,cse,dce"}',
         f'if-changed{{passes="log-recursions{{function=evaluate}}" then="{then}"}}',
-        # Ahead of it rows may be found to have a layout.
-        'if-changed{passes="invariant-kernels,batch-kernels" '
-        'then="invariant-loops,tabulate-invariants{branches=true},dead-stores,cse,dce"}',
         "dead-stores",
     )
 
@@ -106,6 +103,9 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         'if-changed{passes="logs-of-transforms" then="dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS) if layouts else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
+        # Ahead of it rows may be found to have a layout.
+        'if-changed{passes="invariant-kernels,batch-kernels" '
+        'then="invariant-loops,tabulate-invariants{branches=true},dead-stores,cse,dce"}',
         'if-changed{passes="elements-of-views,chosen-elements,products-ahead" then="cse,licm,dce"}',
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("design-products",) if layouts else ()),

@@ -116,7 +116,7 @@ def test_a_sample_of_measurements_tells_whether_to_look_for_equal_rows(kinds: in
     assert known[0] == (1 if kinds == 200 else -1)
 
 
-@pytest.mark.parametrize(("zeros", "copies", "known"), [(0.1, 1, -1), (0.4, 1, -1), (0.7, 1, 1), (0.1, 4, 1), (0, 3, 1)])
+@pytest.mark.parametrize("zeros, copies, known", [(0.1, 1, -1), (0.4, 1, -1), (0.7, 1, 1), (0.1, 4, 1), (0, 3, 1)])
 def test_one_large_group_does_not_pass_for_many_equal_rows(zeros: float, copies: int, known: int) -> None:
     """As of censored outcomes: `zeros` are the part of rows that are 0, all others have `copies` each."""
     n, rng = 1_000_000, np.random.default_rng(3)
