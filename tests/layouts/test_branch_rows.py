@@ -49,6 +49,7 @@ FORMS = {
     "weights": "for (n in 1 : N) if (c[n] > 0) target += c[n] * normal_lpdf(y[n] | rho + b * x[n], s);",
 }
 
+
 def data(n: int, *, seen: float = 0.5) -> dict[str, Any]:
     rng = np.random.default_rng(n)
     return {
