@@ -256,7 +256,8 @@ _DESIGNS: dict[str, Kernel] = {
     # the gradient of the first
     "reduced_squares": _differentiable(
         "in:f64[s] in:f64[t] in:f64[shared] in:f64[own*groups] s:i64 t:i64 shared:i64 own:i64 groups:i64 "
-        "out:f64[2] kept:f64[shared] kept:f64[own*groups]", "reduced_squares_pullback"
+        "out:f64[2] kept:f64[shared] kept:f64[own*groups]",
+        "reduced_squares_pullback",
     ),
 }
 
@@ -278,7 +279,8 @@ _FORMS: dict[str, Kernel] = {
     # the table, which columns values are made of, coefficients of all rows and of groups: the values of each row
     "form_values": _differentiable(
         "in:f64[t] in:i64[p] in:f64[s] in:f64[k] t:i64 p:i64 s:i64 k:i64 values:i64 columns:i64 rows:i64 own:i64 "
-        "span:i64 out:f64[rows*values]", "form_values_pullback"
+        "span:i64 out:f64[rows*values]",
+        "form_values_pullback",
     ),
 }
 
@@ -288,10 +290,11 @@ _ROW_GROUPS: dict[str, Kernel] = {
     "weight_kinds": Kernel("in:f64[(n-1)*row+1] n:i64 row:i64 out:i32[n] out:i64[1]"),
     # a column, the groups of rows: the sum of each group, and 1
     "sum_weights": Kernel("in:f64[(n-1)*row+1] n:i64 row:i64 in:i32[n] g:i64 out:f64[g] out:i32[g]"),
-    # a column of length `t`, n rows in an order, first rows of groups, their sums, and whether these are to be taken
-    "take_weights": Kernel(
-        "in:f64[t] in:i32[n] n:i64 row:i64 t:i64 in:i32[g] in:f64[g] g:i64 value:i64 out:f64[n]"
-    ),
+    # a column, weights of rows, the groups of rows: the mean of each group
+    "group_means": Kernel("in:f64[(n-1)*row+1] n:i64 row:i64 in:f64[(n-1)*by+1] by:i64 in:i32[n] g:i64 out:f64[g]"),
+    # a column of length `t`, n rows in an order, first rows of groups, a number of each, and whether these are to be
+    # taken
+    "take_of_groups": Kernel("in:f64[t] in:i32[n] n:i64 row:i64 t:i64 in:i32[g] in:f64[g] g:i64 value:i64 out:f64[n]"),
     "flatten_reals": Kernel(f"in:f64{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:f64[n*k]"),
     "flatten_ints": Kernel(f"in:i32{_COLUMN} n:i64 k:i64 row:i64 column:i64 out:i32[n*k]"),
     # first rows of equal ones and how many; the arm that each row takes, or none: rows in groups, where these start,
@@ -306,7 +309,9 @@ _ROW_GROUPS: dict[str, Kernel] = {
 _PIECES = {
     # The sum of the pieces of a large program, by the table at an address, and its gradient; of values and their places
     "evaluate_pieces": _differentiable(
-        "in:f64[n] in:i64[m] n:i64 m:i64 value:i64 out:f64[1] kept:f64[n]", "evaluate_pieces_pullback", throws=True,
+        "in:f64[n] in:i64[m] n:i64 m:i64 value:i64 out:f64[1] kept:f64[n]",
+        "evaluate_pieces_pullback",
+        throws=True,
         tangent="none",
     ),
 }
@@ -425,7 +430,11 @@ OF_ONE_DECOMPOSITION: dict[str, str] = {
 
 
 OF_COLUMNS: dict[str, str] = {
-    "mdivide_left_tri_low": "m", "mdivide_left": "m", "mdivide_left_spd": "m", "multiply": "n", "normal_terms": "m",
+    "mdivide_left_tri_low": "m",
+    "mdivide_left": "m",
+    "mdivide_left_spd": "m",
+    "multiply": "n",
+    "normal_terms": "m",
 }
 """Kernels of which each column of the result depends on the same column of an input alone, by the name of the size that
 tells how many columns these two have.

@@ -43,14 +43,18 @@ class Strided:
     """Writes what puts the column into memory that others share: whenever it is needed."""
     is_read: bool = True
     """Whether groups of rows read it; else it tells only which rows are equal."""
+    is_compared: bool = True
+    """Whether rows have to be equal in it."""
+    is_mean: bool = False
+    """Whether rows that are put together have the mean of it."""
 
 
 @record(frozen=True)
-class _Sums:
-    """Of weights of equal rows: first rows of groups, sums, how many groups, whether rows are put together."""
+class _OfGroups:
+    """Numbers of groups of equal rows: first rows, the numbers, how many groups, whether rows are put together."""
 
     heads: SSAValue
-    sums: SSAValue
+    numbers: SSAValue
     count: SSAValue
     are_taken: SSAValue
 
@@ -139,12 +143,13 @@ class RowGroups:
         """The columns that the loop reads; besides, the groups.
 
         `is_kept`: the loop as it was is there, too; `arms`: writes which of several loops each row takes; `weight`: the
-        column in which equal rows may differ, since all that they add is a multiple of it.
+        column in which equal rows may differ, since all that they add is a multiple of it. Those that are means are
+        columns of their own.
         """
         count = self.count
         groups, known = self.alloc(count, i32, zero=True), self.one
         most = self._most_kinds()
-        compared = [column for column in flat if column is not weight]
+        compared = [column for column in flat if column is not weight and column.is_compared]
         if weight is not None:
             kinds, found = self.alloc(count, i32), self.alloc(self.one, i64)
             self.kernel("weight_kinds", self._put_in_place(weight), count, weight.stride, kinds, found)
@@ -156,6 +161,7 @@ class RowGroups:
             found = self.alloc(self.one, i64)
             self.kernel("sample_reals", *self._in_memory(column), found)
             known = self.integer(arith.MinSIOp, known, self.put(rt.LoadOp(found, self.zero)))
+        known = self._by_signs([column for column in flat if column.is_mean], groups, known, most)
         for column in ordered:
             found = self.alloc(self.one, i64)
             name = f"group_{kind_of(element_of(column.buffer))}"
@@ -164,8 +170,9 @@ class RowGroups:
         some = self.integer(arith.MaxSIOp, known, self.zero)
         heads, counts = self.alloc(some, i32), self.alloc(some, i32)
         self.kernel("group_heads", groups, count, some, heads, counts)
-        sums = self.alloc(some, f64) if weight is not None else None
-        if weight is not None and sums is not None:
+        of_groups = self._means(flat, weight, groups, some)
+        if weight is not None:
+            of_groups[flat.index(weight)] = sums = self.alloc(some, f64)
             self.kernel("sum_weights", self._put_in_place(weight), count, weight.stride, groups, some, sums, counts)
         self.order = order = groups  # which are needed no more
         takes, armed = (groups, self.zero) if arms is None else (arms(), count)
@@ -174,7 +181,18 @@ class RowGroups:
         self.weights = self.alloc(room, f64)
         self.arms, figures = self.alloc(room, i64), self.alloc(self.number(_FIGURES), i64)
         self.kernel(
-            "weigh_rows", heads, counts, takes, armed, count, some, room, order, self.starts, self.weights, self.arms,
+            "weigh_rows",
+            heads,
+            counts,
+            takes,
+            armed,
+            count,
+            some,
+            room,
+            order,
+            self.starts,
+            self.weights,
+            self.arms,
             figures,
         )
         self.groups = self.put(rt.LoadOp(figures, self.zero))
@@ -185,13 +203,59 @@ class RowGroups:
         moved = self.is_taken if is_kept else self.is_moved
         copied = self.put(arith.SelectOp.create(operands=(moved, left, self.zero), result_types=(i64,)))
         self.kept = copied if is_kept else left
-        self._sums = None if sums is None else _Sums(heads, sums, some, self.put(rt.LoadOp(figures, self.number(2))))
+        taken = self.put(rt.LoadOp(figures, self.number(2))) if of_groups else self.zero
+        given = {k: _OfGroups(heads, numbers, some, taken) for k, numbers in of_groups.items()}
         return [
-            self._copied(column, order, copied if is_kept or column.stays else left, is_kept, column is weight)
+            self._copied(column, order, copied if is_kept or column.stays else left, is_kept, given.get(k))
             if column.is_read
             else column.buffer
-            for column in flat
+            for k, column in enumerate(flat)
         ]
+
+    def _by_signs(self, means: list[Strided], groups: SSAValue, known: SSAValue, most: SSAValue) -> SSAValue:
+        """Splits groups by the signs of numbers that rows have the mean of, so that what is infinite times these is
+        what it was; how many groups there are.
+        """
+        if not means:
+            return known
+        kinds = self.alloc(self.count, i32)
+        for column in means:
+            are_moderate, found = self.alloc(self.one, i64), self.alloc(self.one, i64)
+            self.kernel("weight_kinds", self._put_in_place(column), self.count, column.stride, kinds, are_moderate)
+            moderate = self.put(rt.LoadOp(are_moderate, self.zero))
+            none = self.put(
+                arith.CmpiOp.create(
+                    operands=(moderate, self.zero), result_types=(i1,), properties={"predicate": CMPI["slt"]}
+                )
+            )
+            known = self.put(arith.SelectOp.create(operands=(none, moderate, known), result_types=(i64,)))
+            self.kernel(
+                "group_ints", kinds, self.count, self.one, self.one, self.zero, groups, known, most, groups, found
+            )
+            known = self.put(rt.LoadOp(found, self.zero))
+        return known
+
+    def _means(
+        self, flat: list[Strided], weight: Strided | None, groups: SSAValue, some: SSAValue
+    ) -> dict[int, SSAValue]:
+        """Of columns, by their positions, the mean of each group."""
+        found: dict[int, SSAValue] = {}
+        for k, column in enumerate(flat):
+            if not column.is_mean:
+                continue
+            weights, by = self._weights(weight)
+            found[k] = self.alloc(some, f64)
+            values = (self._put_in_place(column), self.count, column.stride)
+            self.kernel("group_means", *values, weights, by, groups, some, found[k])
+        return found
+
+    def _weights(self, weight: Strided | None) -> tuple[SSAValue, SSAValue]:
+        """Those of rows, at what distances."""
+        if weight is not None:
+            return self._put_in_place(weight), weight.stride
+        ones = self.alloc(self.one, f64)
+        self.before.append(rt.FillOp(ones, self.put(constant(1.0, f64)), self.one))
+        return ones, self.zero
 
     def _in_memory(self, column: Strided) -> tuple[SSAValue, ...]:
         """A column for kernels."""
@@ -211,7 +275,7 @@ class RowGroups:
         )
 
     def _copied(
-        self, column: Strided, order: SSAValue, number: SSAValue, is_kept: bool, is_weight: bool
+        self, column: Strided, order: SSAValue, number: SSAValue, is_kept: bool, of_groups: _OfGroups | None
     ) -> SSAValue:
         """A column in the order of the groups; where it stays as it is, it is not copied."""
         buffer, element = self._put_in_place(column), element_of(column.buffer)
@@ -222,9 +286,9 @@ class RowGroups:
             if many is not self.one:
                 last = self.integer(arith.MuliOp, self.integer(arith.SubiOp, many, self.one), by)
                 length = self.integer(arith.AddiOp, length, last)
-        if is_weight and (sums := self._sums) is not None:
-            found = (sums.heads, sums.sums, sums.count, sums.are_taken)
-            self.kernel("take_weights", buffer, order, number, column.stride, length, *found, out)
+        if of_groups is not None:
+            found = (of_groups.heads, of_groups.numbers, of_groups.count, of_groups.are_taken)
+            self.kernel("take_of_groups", buffer, order, number, column.stride, length, *found, out)
         else:
             place = (column.width, column.stride, column.across, length)
             self.kernel(f"take_{kind_of(element)}", buffer, order, number, *place, out)

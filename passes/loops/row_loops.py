@@ -287,7 +287,7 @@ class LoopOverRows:
 
     def _is_gathered(self, load: rt.LoadOp) -> bool:
         """Whether a row reads data at a place that other data of it are for."""
-        if not self._slices.is_data(load.res) or load.res.type not in _COLUMN_TYPES or not self._is_made_once(load.res):
+        if not self._slices.is_data(load.res) or load.res.type not in _COLUMN_TYPES or not self.is_made_once(load.res):
             return False
         work = [load.index]
         while work:
@@ -317,11 +317,11 @@ class LoopOverRows:
         value = op.operands[k]
         if isinstance(made := value.owner, arith.SIToFPOp) and made.input.type == i32:
             value = made.input  # which takes half of the memory
-        if value.type not in _COLUMN_TYPES or not self._is_made_once(value) or self._is_number(value):
+        if value.type not in _COLUMN_TYPES or not self.is_made_once(value) or self._is_number(value):
             raise NoRows(_USES_NUMBER)
         self.computed[value] = None
 
-    def _is_made_once(self, value: SSAValue) -> bool:
+    def is_made_once(self, value: SSAValue) -> bool:
         """Whether an op of the row, not of a loop inside, computes a value, and data decide whether it does."""
         op = value.owner
         if not isinstance(op, Operation) or not self.has_data_control(op):

@@ -32,27 +32,26 @@ from ulam.passes.builder import REASSOCIATE
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_branches import lift, may_lift, outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known
-from ulam.passes.loops.op_writer import integer
+from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.row_arms import chain_of_branches, in_one_memory, only_chooses, take_arm
 from ulam.passes.loops.row_groups import RowGroups, Strided, element_of, kind_of
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
+from ulam.passes.loops.row_means import RowMeans
 from ulam.passes.loops.row_weights import weight_of
 from ulam.passes.loops.sorted_columns import SortedColumns
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.tables_of_arms import clear_where_unread
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import cloned, copies, discard, replace_uses
+from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
 _STRICT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr("none")}
 _FEW = 64
 """Iterations of a loop of known size that are not worth it."""
-_MOST_BRANCHES = 4
-"""Of a chain that become loops; the runtime's kernel takes up to eight arms."""
 _ONE_ARM = "all rows take the same arm"
 
 
@@ -85,20 +84,22 @@ def _change(loop: scf.ForOp, module: ModuleOp, top: Block) -> _Weighted | None:
         return None
     try:
         rows = LoopOverRows(loop)
-        _find_worth(rows)
+        weight = weight_of(rows)
+        means = RowMeans.of(rows, weight)
+        _find_worth(rows, means)
         if not may_lift(loop, top, slices := DataSlices()):
             raise NoRows("its data are known inside of a branch alone")
     except NoRows as why:
         remark_on(UniqueRows.name, loop, f"equal rows are not looked for: {why}", done=False)
         return None
     lift(loop, top, slices)
-    weighted = _Weighted(rows, module, top)
+    weighted = _Weighted(rows, weight, means, module, top)
     weighted.write()
     remark_on(UniqueRows.name, loop, "equal rows are looked for when data are bound", done=True)
     return weighted
 
 
-def _find_worth(rows: LoopOverRows) -> None:
+def _find_worth(rows: LoopOverRows, means: RowMeans) -> None:
     """Raises NoRows where nothing is gained, whatever the data are."""
     trips = 1
     for loop in rows.loops:
@@ -107,101 +108,12 @@ def _find_worth(rows: LoopOverRows) -> None:
     if trips < _FEW:
         raise NoRows("there are few")
     ops = ops_within(rows.loop.body.block)
-    if rows.additions and not any(is_costly_function(op) or isinstance(op, arith.DivfOp) for op in ops):
+    if (
+        rows.additions
+        and not means.values
+        and not any(is_costly_function(op) or isinstance(op, arith.DivfOp) for op in ops)
+    ):
         raise NoRows("they cost little but for additions to elements")
-
-
-def _chain_of(rows: LoopOverRows) -> list[scf.IfOp]:
-    """The first branch on data of a row that has something costly in its arms, and those that follow in its else."""
-    chain: list[scf.IfOp] = []
-    block: Block | None = rows.body
-    while block is not None and len(chain) < _MOST_BRANCHES:
-        branch = _first_branch(block, rows)
-        if branch is None:
-            break
-        chain.append(branch)
-        block = branch.false_region.block if branch.false_region.blocks else None
-    return chain
-
-
-def _first_branch(block: Block, rows: LoopOverRows) -> scf.IfOp | None:
-    """The first branch on data of a row that is costly; branches that are alike for all rows may stand around it, as
-    far as one arm of them is costly.
-    """
-    for branch in rows.branches:
-        if branch.parent is not block or not _is_costly(branch):
-            continue
-        if is_inside(branch.cond, rows.loop):
-            if branch.cond.owner is not rows.body:
-                return branch
-            continue
-        arms = [region.block for region in branch.regions if region.blocks and any(map(_is_costly, region.block.ops))]
-        if len(arms) == 1 and (found := _first_branch(arms[0], rows)) is not None:
-            return found
-    return None
-
-
-def _is_costly(op: Operation) -> bool:
-    """Whether there is something costly in an op, or in its arms."""
-    return any(isinstance(inner, arith.DivfOp) or is_costly_function(inner) for inner in ops_within(op))
-
-
-def _take_arm(branch: scf.IfOp, arm: Region) -> None:
-    """Puts an arm in the place of its branch."""
-    block = branch.parent
-    assert block is not None
-    if arm.blocks:
-        end = terminator(arm.block)
-        for result, value in zip(branch.results, end.operands, strict=True):
-            replace_uses(result, value)
-        discard(end)
-        for op in list(arm.block.ops):
-            op.detach()
-            block.insert_op_before(op, branch)
-    discard(branch)
-
-
-def _in_one_memory(rows: LoopOverRows) -> list[list[RowColumn]]:
-    """The columns, together those that may be missing and of which each row reads one at most, in one of several arms:
-    which arm that is, its data say, and they are columns, too.
-    """
-    found: list[list[RowColumn]] = []
-    for column in rows.columns:
-        arms = [_arms_around(load, rows) for load in column.loads]
-        for others in found if column.may_be_missing else ():
-            loads = [load for other in others for load in other.loads]
-            if others[0].may_be_missing and loads[0].res.type == column.loads[0].res.type:
-                if all(_are_apart(mine, _arms_around(load, rows)) for mine in arms for load in loads):
-                    others.append(column)
-                    break
-        else:
-            found.append([column])
-    return found
-
-
-def _only_chooses(value: SSAValue, branches: Sequence[scf.IfOp]) -> bool:
-    """Whether nothing is computed of a value but conditions of branches."""
-    ops = [use.operation for use in value.uses]
-    return all(
-        op in branches or (type(op) in PURE and all(_only_chooses(result, branches) for result in op.results))
-        for op in ops
-    )
-
-
-def _arms_around(op: Operation, rows: LoopOverRows) -> dict[scf.IfOp, Region]:
-    """The branches on data of the row that an op stands in, with the arm."""
-    found: dict[scf.IfOp, Region] = {}
-    while (region := op.parent_region()) is not None and (around := region.parent_op()) is not rows.loop:
-        assert around is not None
-        if isinstance(around, scf.IfOp) and around in rows.branches:
-            found[around] = region
-        op = around
-    return found
-
-
-def _are_apart(first: dict[scf.IfOp, Region], second: dict[scf.IfOp, Region]) -> bool:
-    """Whether no row does both."""
-    return any(second.get(branch, arm) is not arm for branch, arm in first.items())
 
 
 def _slot_of(buffer: SSAValue) -> int:
@@ -216,28 +128,38 @@ class _Weighted(RowGroups):
     `top`: what the loop stands in, or branches of data that it stands in.
     """
 
-    def __init__(self, rows: LoopOverRows, module: ModuleOp, top: Block) -> None:
+    def __init__(
+        self, rows: LoopOverRows, weight: RowColumn | None, means: RowMeans, module: ModuleOp, top: Block
+    ) -> None:
         super().__init__(module, rows.loop)
-        self.rows, self.top = rows, top
+        self.rows, self.weight, self.means, self.top = rows, weight, means, top
         if any(type(op) is scf.ForOp for op in ops_of(rows.loop.body.block)):
             self.gain_more_than_nest()
         self.shared: dict[Attribute, SSAValue] = {}
+        self.compared: list[Operation] = []
+        """In the loop, and only for tables of what rows have to be equal in."""
 
     def write(self) -> None:
         anchor = ancestor_in(self.rows.loop, self.top)
         assert anchor is not None
         self._count()
-        self.computed = [self._in_body(value) for value in self.rows.computed]
+        self.means.keep_choices()
+        made = [value for value in self.means.values if not isinstance(value.owner, rt.LoadOp)]
+        self.computed = [self._in_body(value) for value in (*self.rows.computed, *made)]
         is_kept = any(column.inner is not None for column in self.rows.columns)
-        self.chain = [] if is_kept else _chain_of(self.rows)
+        self.chain = [] if is_kept else chain_of_branches(self.rows)
         self.sorted = None if is_kept or self.chain else self._sorted()
-        alike = _in_one_memory(self.rows)
+        alike = in_one_memory(self.rows)
         flat = [self._flat(columns) for columns in alike]
         flat = [self._read_where_needed(*pair) for pair in zip(flat, alike, strict=True)]
-        weight = weight_of(self.rows)
-        of_weight = next((flat[k] for k, columns in enumerate(alike) if columns[0] is weight), None)
-        flat += [self._table([made]) for made in self.computed]
+        of_weight = next((flat[k] for k, columns in enumerate(alike) if columns[0] is self.weight), None)
+        flat += [self._table([made]) for made in self.computed[: len(self.rows.computed)]]
+        flat += [self._made_mean(value) for value in made]
+        flat += [self._choice(value) for value in self.means.choices]
+        flat += [self._choice(self._is_zero(value)) for value in self.means.factors]
         found = self.layout(flat, is_kept, self._arms if self.chain else None, of_weight)
+        for op in reversed(self.compared):
+            discard(op)
         of_column = {column.loads[0]: taken for columns, taken in zip(alike, found, strict=False) for column in columns}
         columns = [of_column[column.loads[0]] for column in self.rows.columns] + found[len(alike) :]
         self._note()
@@ -278,11 +200,16 @@ class _Weighted(RowGroups):
         slots = {fact.slot.data for op in ops_within(self.rows.body) if (fact := ad.SegmentsAttr.of(op)) is not None}
         bind = bind_of(self.module)
         found = SortedColumns.of(bind.body.block, slots.pop()) if len(slots) == 1 and bind is not None else None
-        if found is None or self.computed or not all(
-            not column.may_be_missing and column.strides[0] == {(): 1} and _slot_of(column.buffer) in found.slots
-            for column in self.rows.columns
+        if (
+            found is None
+            or self.computed
+            or not all(
+                not column.may_be_missing and column.strides[0] == {(): 1} and _slot_of(column.buffer) in found.slots
+                for column in self.rows.columns
+            )
         ):
             return None
+        self.means = self.means.of_reals()  # tables of conditions would have to wait, too
         return found
 
     def _keep_segments(self) -> None:
@@ -310,7 +237,38 @@ class _Weighted(RowGroups):
     def _read_where_needed(self, flat: Strided, columns: list[RowColumn]) -> Strided:
         """A column that is not read if rows need it for the branches alone that groups are behind."""
         loads = [load.res for column in columns for load in column.loads]
-        return replace(flat, is_read=not (flat.stays and all(_only_chooses(load, self.chain) for load in loads)))
+        flat = replace(flat, is_read=not (flat.stays and all(only_chooses(load, self.chain) for load in loads)))
+        if self.means.has(columns):
+            is_mean = columns[0].loads[0].res.type == f64
+            is_read = is_mean or (self.means.reads_choices_of(columns) and flat.is_read)
+            return replace(flat, is_compared=False, is_mean=is_mean, is_read=is_read)
+        return flat
+
+    def _made_mean(self, value: SSAValue) -> Strided:
+        """What rows compute of ints, which is put together as its mean."""
+        table = self._shared(f64)
+        assert isinstance(value.owner, Operation)
+        fill = partial(self._fill_anew, [value.owner], table)
+        return Strided(table, self.one, self.one, self.zero, False, fill=fill, is_compared=False, is_mean=True)
+
+    def _is_zero(self, value: SSAValue) -> SSAValue:
+        """Whether a real that is made of an int is 0, as it is."""
+        made, write = value.owner, OpWriter.behind(value)
+        assert isinstance(made, arith.SIToFPOp)
+        number = applied_to(made, made.operands)
+        found = write.compare("oeq", write.put(number), 0.0)
+        assert isinstance(found.owner, arith.CmpfOp)
+        self.compared += [number, found.owner]
+        return found
+
+    def _choice(self, value: SSAValue) -> Strided:
+        """A condition on ints of which rows have the mean: it tells which are equal."""
+        as_int = arith.ExtUIOp.create(operands=(value,), result_types=(i32,))
+        OpWriter.behind(value).before(as_int)
+        self.compared.append(as_int)
+        table = self._shared(i32)
+        fill = partial(self._fill_anew, [as_int], table)
+        return Strided(table, self.one, self.one, self.zero, False, fill=fill, is_read=False)
 
     def _flat(self, columns: list[RowColumn]) -> Strided:
         """Where a column is, in the order of the rows, or several of which each row has one at most."""
@@ -513,7 +471,7 @@ class _Weighted(RowGroups):
             for n, position in enumerate(positions[: taken + 1]):
                 branch = ops[position]
                 assert isinstance(branch, scf.IfOp)
-                _take_arm(branch, branch.true_region if n == taken else branch.false_region)
+                take_arm(branch, branch.true_region if n == taken else branch.false_region)
         arm = rt.LoadOp(self.arms, body.args[0])
         body.add_op(arm)
         types = [result.type for result in loop.results]
@@ -542,7 +500,7 @@ class _Weighted(RowGroups):
         for column, taken in zip(rows.columns, columns, strict=False):
             for load in column.loads:
                 load.operands = (taken, self._index(column, load, source.args[0]))
-        for made, taken in zip(self.computed, columns[len(rows.columns) :], strict=True):
+        for made, taken in zip(self.computed, columns[len(rows.columns) :], strict=False):
             assert made.parent is not None
             load = rt.LoadOp(taken, source.args[0], location=made.location)
             made.parent.insert_op_before(load, made)

@@ -28,8 +28,30 @@ ULAM_API void ulam_sum_weights(ulam_context *ctx, const double *x, int64_t n, in
   for (int64_t i = 0; i < n && g; ++i) sums[groups[i]] += x[i * row];
 }
 
-/* The weights of rows in an order: those of the groups that begin with them, or their own. */
-ULAM_API void ulam_take_weights(ulam_context *ctx, const double *x, const int32_t *order, int64_t n, int64_t row, int64_t t,
+/* The mean of a column over each of `g` groups of rows with weights of one kind, by sums in twice the digits; of groups
+ * whose weights are all 0, what their last row has. */
+ULAM_API void ulam_group_means(ulam_context *ctx, const double *x, int64_t n, int64_t row, const double *w, int64_t by,
+                               const int32_t *groups, int64_t g, double *means) {
+  char *mark = ctx->arena_cursor;
+  double *weights = ulam_alloc(ctx, g * 8), *low = ulam_alloc(ctx, g * 8);
+  for (int64_t k = 0; k < g; ++k) means[k] = weights[k] = low[k] = 0;
+  for (int64_t i = 0; i < n && g; ++i) {
+    int32_t k = groups[i];
+    double weight = w[i * by], term = weight * x[i * row], sum = means[k] + term, part = sum - means[k];
+    low[k] += (means[k] - (sum - part)) + (term - part);
+    means[k] = weights[k] || weight ? sum : x[i * row];
+    weights[k] += weight;
+  }
+  for (int64_t k = 0; k < g; ++k) {
+    if (!weights[k]) continue;
+    double sum = means[k] + low[k];
+    means[k] = (isfinite(sum) ? sum : means[k]) / weights[k];
+  }
+  ulam_release(ctx, mark);
+}
+
+/* A column of rows in an order: the numbers of the groups that begin with them, or their own. */
+ULAM_API void ulam_take_of_groups(ulam_context *ctx, const double *x, const int32_t *order, int64_t n, int64_t row, int64_t t,
                                 const int32_t *heads, const double *sums, int64_t g, int64_t summed, double *out) {
   (void)ctx, (void)t;
   for (int64_t i = 0; i < n; ++i) {

@@ -88,5 +88,5 @@ def test_weights_of_data_are_added_up_by_groups() -> None:
     heads = np.array([0, 1, 2], np.int32)
     inputs = [weights, np.array([2, 0, 1], np.int32), heads, sums]
     taken = {"n": 3, "row": 1, "t": 6, "g": 3}
-    assert list(run("take_weights", inputs, taken, [1])[-1]) == [0.0, 4.0, -3.0]
-    assert list(run("take_weights", inputs, taken, [0])[-1]) == [0.0, 1.5, -2.0]
+    assert list(run("take_of_groups", inputs, taken, [1])[-1]) == [0.0, 4.0, -3.0]
+    assert list(run("take_of_groups", inputs, taken, [0])[-1]) == [0.0, 1.5, -2.0]

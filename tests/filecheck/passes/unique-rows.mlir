@@ -15,7 +15,8 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
       %k = arith.extsi %b : i32 to i64
       %t = rt.load %theta[%k] : f64
       %p = arith.mulf %a, %t : f64
-      ad.target_add %p
+      %e = rt.math exp(%p) : (f64) -> f64
+      ad.target_add %e
       %r = arith.addf %s, %t fastmath<reassoc> : f64
       scf.yield %r : f64
     }
@@ -29,7 +30,7 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK-NEXT:      [[LAST:%.*]] = rt.load [[STARTS]][{{.*}}] : i64
 // CHECK-NEXT:      [[W:%.*]] = rt.load {{.*}}[[[G]]] : f64
 // CHECK-NEXT:      [[INNER:%.*]] = scf.for [[R:%.*]] = [[FIRST]] to [[LAST]] {{.*}} -> (f64) : i64 {
-// CHECK:             [[P:%.*]] = arith.mulf %a, %t : f64
+// CHECK:             [[P:%.*]] = rt.math exp(%p) : (f64) -> f64
 // CHECK-NEXT:        [[WP:%.*]] = arith.mulf [[W]], [[P]]
 // CHECK-NEXT:        ad.target_add [[WP]]
 // CHECK:             scf.yield
@@ -221,11 +222,12 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
 // CHECK:         rt.kernel sum_weights
 // CHECK:         rt.kernel weigh_rows
 // CHECK:         rt.kernel take_reals
-// CHECK:         rt.kernel take_weights
+// CHECK:         rt.kernel take_of_groups
 
 // -----
 
-// Not where something else is added, too.
+// Where something else is added, too, their mean is taken: what a row adds is affine in the column. Rows with numbers of
+// other signs stay apart.
 builtin.module attributes {rt.slots = #rt.slots<4>} {
   func.func @evaluate(%theta: f64, %adj: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
     %none = arith.constant 0.0 : f64
@@ -247,7 +249,84 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
   }
 }
 // CHECK:       func.func @bind
+// CHECK:         rt.kernel weight_kinds
+// CHECK:         rt.kernel group_ints
+// CHECK:         rt.kernel group_reals
+// CHECK-NOT:     rt.kernel group_reals
+// CHECK-NOT:     rt.kernel sum_weights
+// CHECK:         rt.kernel group_means
+// CHECK:         rt.kernel weigh_rows
+// CHECK:         rt.kernel take_of_groups
+
+// -----
+
+// An int stands for the mean of what is computed of it; equal rows have the same conditions on it.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: f64, %adj: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %w = rt.bound 2 : !rt.buf<i32>
+    %no = arith.constant 0 : i32
+    scf.for %i = %zero to %n step %one : i64 {
+      %u = rt.load %x[%i] : f64
+      %y = rt.load %w[%i] : i32
+      %c = arith.cmpi eq, %y, %no : i32
+      %v = arith.sitofp %y : i32 to f64
+      %p = arith.mulf %u, %theta : f64
+      %e = rt.math exp(%p) : (f64) -> f64
+      %m = arith.mulf %e, %v : f64
+      %a = arith.select %c, %none, %m : f64
+      ad.target_add %a
+      ad.accumulate %adj[%zero], %e
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @evaluate
+// CHECK:         %[[INT:.*]] = rt.load %{{.*}} : i32
+// CHECK:         %[[ZERO:.*]] = arith.cmpi eq, %[[INT]]
+// CHECK:         %[[MEAN:.*]] = rt.load %{{.*}} : f64
+// CHECK:         %[[PRODUCT:.*]] = arith.mulf %{{.*}}, %[[MEAN]]
+// CHECK:         arith.select %[[ZERO]], %{{.*}}, %[[PRODUCT]]
+// CHECK:       func.func @bind
+// CHECK:         rt.kernel weight_kinds
+// CHECK:         rt.kernel group_ints
+// CHECK:         arith.cmpi eq
+// CHECK:         rt.kernel group_ints
+// CHECK:         rt.kernel group_means
+// CHECK:         rt.kernel take_ints
+// CHECK:         rt.kernel take_of_groups
+
+// -----
+
+// Not where what is added is not affine in it.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: f64, %adj: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %w = rt.bound 2 : !rt.buf<f64>
+    scf.for %i = %zero to %n step %one : i64 {
+      %u = rt.load %x[%i] : f64
+      %v = rt.load %w[%i] : f64
+      %p = arith.mulf %u, %theta : f64
+      %e = rt.math exp(%p) : (f64) -> f64
+      %q = arith.mulf %v, %v : f64
+      %a = arith.mulf %e, %q : f64
+      ad.target_add %a
+      ad.accumulate %adj[%zero], %e
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @bind
 // CHECK-NOT:     rt.kernel weight_kinds
+// CHECK-NOT:     rt.kernel group_means
 // CHECK:         rt.kernel weigh_rows
 
 // -----

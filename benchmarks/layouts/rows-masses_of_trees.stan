@@ -1,6 +1,7 @@
-// A function that takes longer than all additions of its row.
-// expect: none
+// Masses of trees, with a shape and a scale for each stand: a mean and a mean of logarithms are all that counts.
+// expect: unique rows
 // data: N = 9000; J = 120; stand = np.sort(index(N, J)); mass = rng.gamma(2.0, 1.0, N)
+// other: shape ~ gamma(2, 1); log_scale ~ normal(0, 1); mass ~ gamma(shape[stand], exp(log_scale[stand]));
 data {
   int N;
   int J;
