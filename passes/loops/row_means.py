@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import f64, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
+from ulam.dialects.scalar_ops import constant_integer, known_constant, predicate_of
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import terminator
@@ -24,7 +25,12 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.row_loops import LoopOverRows, RowColumn
-from ulam.passes.rewriting import applied_to
+from ulam.passes.rewriting import applied_to, discard, replace_uses
+
+_OF_REALS = {"eq": "oeq", "ne": "one", "slt": "olt", "sle": "ole", "sgt": "ogt", "sge": "oge"}
+"""Predicates of ints → of reals."""
+_TURNED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
+"""With the operands the other way round."""
 
 
 class _NotAffine(Exception):
@@ -40,8 +46,6 @@ class RowMeans:
     """Reals of rows that stand for their means: loads of these columns, or what is computed of ints."""
     choices: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     """Conditions on columns of ints, of data: equal rows have the same."""
-    factors: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
-    """Reals of which it matters whether they are 0."""
 
     @staticmethod
     def of(rows: LoopOverRows, weight: RowColumn | None) -> RowMeans:
@@ -57,7 +61,7 @@ class RowMeans:
         for column in sorted(able, key=lambda column: column.loads[0].res.type != f64):
             try:
                 more = _with(found, column, rows)
-                more.factors = _Affine(rows, set(more.values)).factors_of_logarithms()
+                _Affine(rows, frozenset(more.values)).demand()
             except _NotAffine:
                 continue
             found = more
@@ -71,18 +75,47 @@ class RowMeans:
         """Whether conditions are computed of any of these, as they are."""
         return any(_depends(choice, column) for choice in self.choices for column in columns)
 
+    def _compare_signs(self, value: SSAValue) -> None:
+        """Compares a real, in the place of the int that it is made of, with 0."""
+        made = value.owner
+        if not isinstance(made, arith.SIToFPOp):
+            return
+        for op in [use.operation for use in made.input.uses]:
+            sign = _sign_of(op, made.input)
+            if sign is None or op.parent is not made.parent or op.results[0] not in self.choices:
+                continue
+            made.detach()
+            OpWriter.behind(made.input).before(made)
+            del self.choices[op.results[0]]
+            replace_uses(op.results[0], OpWriter(op).compare(_OF_REALS[sign], value, 0.0))
+            discard(op)
+
     def of_reals(self) -> RowMeans:
         """Without columns of ints, which have conditions alone."""
         columns = [column for column in self.columns if column.loads[0].res.type == f64]
         return RowMeans(columns, self.values)
 
     def keep_choices(self) -> None:
-        """Lets rows compute conditions of ints as they are, where reals that are made of these become means."""
+        """Lets rows compute conditions of ints as they are, where reals that are made of these become means; where they
+        are compared with 0 means do, since rows with other signs stay apart."""
         for value in self.values:
+            self._compare_signs(value)
             for use in [use for use in value.uses if isinstance(use.operation, arith.CmpfOp)]:
+                if any(known_constant(operand) == 0 for operand in use.operation.operands):
+                    self.choices.pop(use.operation.results[0], None)
+                    continue
                 made = value.owner
                 assert isinstance(made, arith.SIToFPOp)
                 use.operation.operands[use.index] = OpWriter(use.operation).put(applied_to(made, made.operands))
+
+
+def _sign_of(op: Operation, value: SSAValue) -> str | None:
+    """How an op compares an int with 0: as a predicate of the int; None if it does something else."""
+    if not isinstance(op, arith.CmpiOp) or (predicate := predicate_of(op)) not in _OF_REALS:
+        return None
+    if op.lhs is value and constant_integer(op.rhs) == 0:
+        return predicate
+    return _TURNED.get(predicate, predicate) if op.rhs is value and constant_integer(op.lhs) == 0 else None
 
 
 def _with(found: RowMeans, column: RowColumn, rows: LoopOverRows) -> RowMeans:
@@ -125,15 +158,14 @@ class _Affine:
     """Which values of a row are affine in others, and depend on them."""
 
     rows: LoopOverRows
-    affine: set[SSAValue]
-    factors: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    means: frozenset[SSAValue]
+    """Reals that rows have the mean of; of equal rows they have one sign."""
+    affine: set[SSAValue] = field(default_factory=set[SSAValue])
 
-    def factors_of_logarithms(self) -> dict[SSAValue, None]:
-        """What logarithms are multiplied by, which count for nothing where it is 0. Raises _NotAffine if something that
-        a row leaves behind is neither affine nor independent.
-        """
+    def demand(self) -> None:
+        """Raises _NotAffine if something that a row leaves behind is neither affine nor independent."""
+        self.affine.update(self.means)
         self._visit(self.rows.body)
-        return self.factors
 
     def _visit(self, block: Block) -> None:
         for op in block.ops:
@@ -167,15 +199,21 @@ class _Affine:
         elif isinstance(op, rt.MathOp) and op.function.data == "fma":
             _demand(not (self._any(op.arguments[:1]) and self._any(op.arguments[1:2])))
         elif isinstance(op, rt.MathOp) and op.function.data == "lmultiply":
-            _demand(isinstance(op.arguments[0].owner, arith.SIToFPOp) and not self._any(op.arguments[1:]))
-            self.factors[op.arguments[0]] = None
-        elif isinstance(op, arith.CmpfOp):  # of ints, which `_follow` has seen
-            _demand(all(isinstance(operand.owner, arith.SIToFPOp) for operand in op.operands if self._any([operand])))
-            _demand(DataSlices().is_data(op.result))
+            _demand(op.arguments[0] in self.means and not self._any(op.arguments[1:]))  # of one sign it is affine
+        elif isinstance(op, arith.CmpfOp):
+            _demand(self._is_choice(op))
             return
         else:
             _demand(isinstance(op, arith.AddfOp | arith.SubfOp | arith.NegfOp | arith.SelectOp))
         self.affine.add(op.results[0])
+
+    def _is_choice(self, op: arith.CmpfOp) -> bool:
+        """Whether an op compares one of them with 0, which is as for their mean, or data that are made of ints, which
+        `_follow` has seen."""
+        own = [operand for operand in op.operands if self._any([operand])]
+        if len(own) == 1 and own[0] in self.means and any(known_constant(operand) == 0 for operand in op.operands):
+            return True
+        return all(isinstance(value.owner, arith.SIToFPOp) for value in own) and DataSlices().is_data(op.result)
 
     def _any(self, values: Sequence[SSAValue]) -> bool:
         return any(value in self.affine for value in values)

@@ -45,7 +45,7 @@ from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.tables_of_arms import clear_where_unread
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import applied_to, cloned, copies, discard, replace_uses
+from ulam.passes.rewriting import cloned, copies, discard, replace_uses
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
@@ -156,7 +156,6 @@ class _Weighted(RowGroups):
         flat += [self._table([made]) for made in self.computed[: len(self.rows.computed)]]
         flat += [self._made_mean(value) for value in made]
         flat += [self._choice(value) for value in self.means.choices]
-        flat += [self._choice(self._is_zero(value)) for value in self.means.factors]
         found = self.layout(flat, is_kept, self._arms if self.chain else None, of_weight)
         for op in reversed(self.compared):
             discard(op)
@@ -250,16 +249,6 @@ class _Weighted(RowGroups):
         assert isinstance(value.owner, Operation)
         fill = partial(self._fill_anew, [value.owner], table)
         return Strided(table, self.one, self.one, self.zero, False, fill=fill, is_compared=False, is_mean=True)
-
-    def _is_zero(self, value: SSAValue) -> SSAValue:
-        """Whether a real that is made of an int is 0, as it is."""
-        made, write = value.owner, OpWriter.behind(value)
-        assert isinstance(made, arith.SIToFPOp)
-        number = applied_to(made, made.operands)
-        found = write.compare("oeq", write.put(number), 0.0)
-        assert isinstance(found.owner, arith.CmpfOp)
-        self.compared += [number, found.owner]
-        return found
 
     def _choice(self, value: SSAValue) -> Strided:
         """A condition on ints of which rows have the mean: it tells which are equal."""

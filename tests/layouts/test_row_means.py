@@ -32,6 +32,7 @@ FORMS = {
     "gamma": "t ~ gamma(k, k ./ exp(a + b * x));",
     "weighted": "for (n in 1:N) target += w[n] * exponential_lpdf(t[n] | exp(u[g[n]]));",
     "by_hand": "for (n in 1:N) target += t[n] * u[g[n]] - exp(u[g[n]]) + w[n] * x[n] * a;",
+    "zero_by_sign": "for (n in 1:N) target += (t[n] > 0 ? -t[n] * exp(u[g[n]]) : log1m_exp(-exp(a)));",
     "hurdle": "for (n in 1:N) if (y[n] == 0) target += bernoulli_logit_lpmf(0 | a + b * x[n]); else target += "
     "bernoulli_logit_lpmf(1 | a + b * x[n]) + exponential_lpdf(t[n] | exp(u[g[n]]));",
 }
