@@ -111,6 +111,22 @@ def copy_region(region: Region, mapping: dict[SSAValue, SSAValue]) -> Region:
     return Region(new)
 
 
+def take_arm(branch: scf.IfOp, arm: Region) -> None:
+    """Puts an arm in the place of its branch."""
+    block = branch.parent
+    assert block is not None
+    if arm.blocks:
+        end = arm.block.last_op
+        assert end is not None
+        for result, value in zip(branch.results, end.operands, strict=True):
+            replace_uses(result, value)
+        discard(end)
+        for op in list(arm.block.ops):
+            op.detach()
+            block.insert_op_before(op, branch)
+    discard(branch)
+
+
 def sink_into_arm(op: Operation) -> bool:
     """Moves an op to the begin of the innermost arm of a branch that alone uses it, of branches that stand in no other
     region; whether there is one."""

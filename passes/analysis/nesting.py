@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cmp_to_key, reduce
 
-from xdsl.dialects import func
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
@@ -87,6 +87,26 @@ def enclosing(op: Operation, kinds: type[Operation] | tuple[type[Operation], ...
     while parent is not None and not isinstance(parent, kinds):
         parent = parent_of(parent)
     return parent
+
+
+Arms = dict[Operation, Block]
+"""Branches, with an arm of each."""
+
+
+def arms_around(op: Operation, outer: Operation) -> Arms:
+    """The branches between two ops, with the arm that the first stands in; the innermost first."""
+    found: Arms = {}
+    while (block := op.parent) is not None and (around := block.parent_op()) is not outer:
+        assert around is not None
+        if isinstance(around, scf.IfOp):
+            found[around] = block
+        op = around
+    return found
+
+
+def are_apart(first: Arms, second: Arms) -> bool:
+    """Whether nothing does both what stands in some arms and what stands in others."""
+    return any(second.get(branch, arm) is not arm for branch, arm in first.items())
 
 
 def is_inside(value: SSAValue, op: Operation) -> bool:

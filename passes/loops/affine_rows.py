@@ -73,6 +73,8 @@ class LinearTerm:
 Terms = list[LinearTerm]
 Arm = tuple[scf.IfOp | arith.SelectOp, int]
 """A choice by data, and which arm of it is taken."""
+Arms = tuple[Arm, ...]
+"""Of branches in arms of others, the innermost first: all of them are taken."""
 _IN_CHOICES = frozenset((*PURE, rt.LoadOp, scf.IfOp, scf.YieldOp))
 """What branches that give values may do."""
 
@@ -101,6 +103,8 @@ class Nest:
     """Whether these nests stay where they are: others may read what they fill, too."""
     changes: MemoryChanges = field(default_factory=MemoryChanges)
     """Of the function: the same for all nests that a pass looks at."""
+    may_vary: bool = False
+    """Whether loops inside of rows may have other bounds in each, as those over the entries of sparse rows."""
     _facts: dict[SSAValue, _Facts | None] = field(default_factory=dict[SSAValue, "_Facts | None"])
     _terms: dict[SSAValue, Terms | None] = field(default_factory=dict[SSAValue, "Terms | None"])
     _fillers: dict[tuple[SSAValue, ...], Nest] = field(default_factory=dict[tuple[SSAValue, ...], "Nest"])
@@ -131,7 +135,7 @@ class Nest:
             return _Facts(varied=not self.slices.is_data(value))
         if isinstance(value, BlockArgument):
             loop = value.owner.parent_op()
-            return _Facts(frozenset((value,))) if isinstance(loop, scf.ForOp) and value.index == 0 else None
+            return self._find_variable(loop) if isinstance(loop, scf.ForOp) and value.index == 0 else None
         op = value.owner
         assert isinstance(op, Operation)
         if isinstance(op, rt.LoadOp):
@@ -148,6 +152,16 @@ class Nest:
                 return None
             variables, keys, varied = variables | found.variables, keys | found.keys, varied or found.varied
         return _Facts(variables, varied, keys)
+
+    def _find_variable(self, loop: scf.ForOp) -> _Facts | None:
+        """Of the number of an iteration: inside of a row, with what bounds are computed from that are the row's own."""
+        variables: frozenset[SSAValue] = frozenset((loop.body.block.args[0],))
+        for bound in (loop.lb, loop.ub) if variables.isdisjoint(self.rows) else ():
+            found = self.facts(bound)
+            if found is None or found.varied:
+                return None
+            variables |= found.variables
+        return _Facts(variables)
 
     def _find_load(self, op: rt.LoadOp) -> _Facts | None:
         found = self.facts(op.index)
@@ -280,47 +294,63 @@ class Nest:
                 alone.append(term)
         for arm, terms in enumerate((alone, rest)):
             for term in terms:
-                chosen = self.only_in((op, arm), term)
+                chosen = self.only_in(((op, arm),), term)
                 if chosen is None:
                     return None
                 found.append(chosen)
         return found
 
-    def terms_in(self, arm: Arm | None, value: SSAValue) -> Terms | None:
-        """A real of a row in one arm of a branch of data, and 0 where that is not taken; without one, of all rows."""
+    def terms_in(self, arms: Arms, value: SSAValue) -> Terms | None:
+        """A real of a row where arms of branches of data are taken, and 0 elsewhere; without any, of all rows."""
         terms = self.terms(value)
-        if arm is None or terms is None:
+        if not arms or terms is None:
             return terms
-        found = [self.only_in(arm, term) for term in terms]
+        found = [self.only_in(arms, term) for term in terms]
         return [term for term in found if term is not None] if None not in found else None
 
-    def arm_of(self, block: Block | None) -> Arm | None:
-        """The arm of a branch of data, which stands in a row itself, that a block is; None if it is none."""
-        branch = None if block is None else block.parent_op()
-        if block is None or not isinstance(branch, scf.IfOp) or self.choices is None:
-            return None
-        if not isinstance(branch.parent_op(), scf.ForOp) or not self._may_choose(branch.cond):
-            return None
-        return branch, [region.block for region in branch.regions].index(block)
+    def arms_of(self, block: Block | None) -> Arms | None:
+        """The arms of branches of data, of which the outermost stands in a row itself, that a block is in; None if
+        something else is around.
+        """
+        found: list[Arm] = []
+        while block is not None and isinstance(branch := block.parent_op(), scf.IfOp):
+            if self.choices is None or not self._may_choose(branch.cond):
+                return None
+            found.append((branch, [region.block for region in branch.regions].index(block)))
+            block = branch.parent
+        return tuple(found) if block is not None and isinstance(block.parent_op(), scf.ForOp) else None
 
     def _may_choose(self, condition: SSAValue) -> bool:
         return not is_of_layouts(condition) and is_inside(condition, self.outer) and self.is_data(condition)
 
-    def only_in(self, taken: Arm, term: LinearTerm) -> LinearTerm | None:
-        """A term where an arm is taken; elsewhere its data are 0, and what it reads in the arm is not read."""
-        op, arm = taken
+    def put_in(
+        self, arms: Arms, data: tuple[SSAValue, ...] = (), divisors: tuple[SSAValue, ...] = (), otherwise: float = 0.0
+    ) -> SSAValue:
+        """A quotient of products of data where arms are taken, and a number elsewhere; known ahead of them."""
+        assert self.choices is not None
+        value = self.choices.put(*arms[0], data, divisors, otherwise)
+        for arm in arms[1:]:
+            value = self.choices.put(*arm, (value,), otherwise=otherwise)
+        return value
+
+    def only_in(self, taken: Arms, term: LinearTerm) -> LinearTerm | None:
+        """A term where arms are taken; elsewhere its data are 0, and what it reads in the arms is not read."""
+        outermost, _ = taken[-1]
         assert self.choices is not None
         if term.loops or term.moved:
             # its data are found by variables of other loops
-            if any(is_inside(value, op) for value in (*term.data, *term.divisors, *term.leaf)):
+            if any(is_inside(value, outermost) for value in (*term.data, *term.divisors, *term.leaf)):
                 return None
-            return replace(term, data=(*term.data, self.choices.put(op, arm)))
+            return replace(term, data=(*term.data, self.put_in(taken)))
         where = term.where
-        if isinstance(op, scf.IfOp) and any(is_inside(value, op) for value in term.leaf):
+        if isinstance(outermost, scf.IfOp) and any(is_inside(value, outermost) for value in term.leaf):
             if term.key is None:
                 return None
-            where = self.choices.put_key(op, arm, term.key if where is None else where)
-        data = self.choices.put(op, arm, term.data, term.divisors)
+            where = term.key if where is None else where
+            for branch, arm in taken:
+                assert isinstance(branch, scf.IfOp)
+                where = self.choices.put_key(branch, arm, where)
+        data = self.put_in(taken, term.data, term.divisors)
         return replace(term, data=(data,), divisors=(), where=where)
 
     def _is_sum(self, value: SSAValue) -> bool:
@@ -346,13 +376,15 @@ class Nest:
 
     def _loop_sum(self, loop: scf.ForOp, value: SSAValue) -> Terms | None:
         """A sum that a loop inside of a row carries."""
-        if not is_inside(value, self.outer) or not self._has_fixed_bounds(loop):
+        if not is_inside(value, self.outer) or not (self.may_vary or self._has_fixed_bounds(loop)):
             return None
         position = loop.results.index(value)
         body = loop.body.block
         steps = self._steps(terminator(body).operands[position], body.args[position + 1])
         start = self.terms(loop.iter_args[position])
         if steps is None or start is None:
+            return None
+        if not self._has_fixed_bounds(loop) and not self._may_vary(loop, steps):
             return None
         return start + [replace(term, loops=(loop, *term.loops)) for term in steps]
 
@@ -371,6 +403,12 @@ class Nest:
         if first is not None:
             return _sum(first, self.terms(op.rhs))
         return _sum(self.terms(op.lhs), self._steps(op.rhs, carried))
+
+    def _may_vary(self, loop: scf.ForOp, steps: Terms) -> bool:
+        """Whether rows may have so many iterations each, as data say: an integer of the data tells each coefficient."""
+        bounds = [self.facts(bound) for bound in (loop.lb, loop.ub)]
+        are_data = all(bound is not None and not bound.varied for bound in bounds)
+        return are_data and constant_integer(loop.step) == 1 and all(term.key or not term.leaf for term in steps)
 
     def _has_fixed_bounds(self, loop: scf.ForOp) -> bool:
         """Whether a loop inside of a row has the same iterations in all rows, as data say."""
@@ -444,7 +482,13 @@ class Nest:
             if len(self._fillers) == MOST_FILLS:
                 return None
             self._fillers[rows] = Nest(
-                outer, rows, self.slices, stays=self.stays, changes=self.changes, _fillers=self._fillers
+                outer,
+                rows,
+                self.slices,
+                stays=self.stays,
+                changes=self.changes,
+                may_vary=self.may_vary,
+                _fillers=self._fillers,
             )
         return self._fillers[rows]
 

@@ -106,22 +106,43 @@ class Binding:
         return [write.put(rt.LoadOp(found, write.whole(n))) for n in range(len(data))]
 
     def _known(self, copier: Copier) -> SSAValue:
-        """How many rows there are; of several keys the range of each, and which is that of groups."""
+        """How many rows there are; of several keys the range of each, and which is that of groups: none of loops, but a
+        last one without coefficients if there is no other.
+        """
         write, keys = self.write_to, self.square.columns.chosen
-        size = write.whole(3 + 3 * len(keys))
+        size = write.whole(3 + 3 * (len(keys) + any(key.loops for key in keys)))
         known = write.put(rt.AllocOp(size, _INTEGERS, zero=True))
         self._count_rows(copier, known)
         if not keys:
             return known
         for n, key in enumerate(keys):
-            write.before(rt.StoreOp(write.whole(len(key.leaves)), known, write.whole(5 + 3 * n)))
-        inside, env = self._inside(copier, write)
+            coefficients = -len(key.leaves) if key.loops else len(key.leaves)
+            write.before(rt.StoreOp(write.whole(coefficients), known, write.whole(5 + 3 * n)))
+        outside, env_of_row = self._inside(copier, write)
         for n, key in enumerate(keys):
+            inside, env = _within_loops(key.loops, copier, env_of_row, outside)
             number = key.value(copier, env, inside)
             last = inside.whole(6 + 3 * n)
             _where_it_is(key, number, inside).before(rt.KernelOp("design_key", (known, known, last, number)))
         write.before(rt.KernelOp("design_groups", (known, known, size)))
         return known
+
+    def _entries_of_loops(self, copier: Copier, known: SSAValue) -> SSAValue:
+        """How many coefficients that keys of loops choose a row has, on the average."""
+        write, keys = self.write_to, [key for key in self.square.columns.chosen if key.loops]
+        zero, one = write.whole(0), write.whole(1)
+        if not keys:
+            return zero
+        found = write.put(rt.AllocOp(one, _INTEGERS, zero=True))
+        outside, env_of_row = self._inside(copier, write)
+        for key in keys:
+            inside, env = _within_loops(key.loops[:-1], copier, env_of_row, outside)
+            more = trips(key.loops[-1], copier, inside, env)
+            more = inside.put(integer(arith.MuliOp, more, inside.whole(len(key.leaves))))
+            total = inside.put(integer(arith.AddiOp, inside.put(rt.LoadOp(found, inside.whole(0))), more))
+            inside.before(rt.StoreOp(total, found, inside.whole(0)))
+        rows = write.put(integer(arith.MaxSIOp, write.put(rt.LoadOp(known, zero)), one))
+        return write.put(arith.DivSIOp.create(operands=(write.put(rt.LoadOp(found, zero)), rows), result_types=(i64,)))
 
     def _count_rows(self, copier: Copier, known: SSAValue) -> None:
         """Adds up how many rows the innermost loop has, in the loops around it."""
@@ -156,8 +177,11 @@ class Binding:
             count = write.put(integer(arith.AddiOp, count, size))
             if any(term.loops == loops for term in alone):
                 saved = write.put(integer(arith.AddiOp, saved, size))
-        few = len(columns.own) + sum(len(key.leaves) for key in columns.chosen) + 1
-        entries = write.put(integer(arith.AddiOp, count, write.whole(few)))
+        looped = self._entries_of_loops(copier, known)
+        if any(term.key is not None and term.loops for term in alone):
+            saved = write.put(integer(arith.AddiOp, saved, looped))
+        few = len(columns.own) + sum(len(key.leaves) for key in columns.chosen if not key.loops) + 1
+        entries = write.put(integer(arith.AddiOp, write.put(integer(arith.AddiOp, count, looped)), write.whole(few)))
         saved = write.put(integer(arith.MinSIOp, saved, entries))
         for n, key in enumerate(columns.chosen):
             low, span = (write.put(rt.LoadOp(known, write.whole(3 + 3 * n + k))) for k in range(2))
@@ -221,13 +245,13 @@ class Binding:
         by_loops: dict[Loops, list[LinearTerm]] = {}
         chosen: dict[tuple[int, KeyedLeaf], list[LinearTerm]] = {}
         for term in self.square.terms:
-            if term.loops:
+            if term.loops and term.key is None:
                 by_loops.setdefault(term.loops, []).append(term)
                 continue
             column = len(columns.own) + columns.shared[term.leaf] if term.leaf and term.key is None else -1
             if term.key is not None:
                 leaf = KeyedLeaf.of(term)
-                if (other := columns.key_of(leaf)) is not None:
+                if (other := columns.key_of(term)) is not None:
                     chosen.setdefault((other, leaf), []).append(term)
                     continue
                 column = columns.own[leaf]
@@ -267,12 +291,16 @@ class Binding:
     ) -> SSAValue:
         """The columns of coefficients that several keys choose; the key of the row's group."""
         group, places = write.whole(0), row.places
-        numbers: list[SSAValue] = []
-        for key, is_of_groups in zip(self.square.columns.chosen, places.of_groups, strict=True):
-            numbers.append(key.value(copier, env, write))
-            group = _choice(is_of_groups, numbers[-1], group, write)
+        numbers: dict[int, SSAValue] = {}
+        for n, (key, is_of_groups) in enumerate(zip(self.square.columns.chosen, places.of_groups, strict=True)):
+            if not key.loops:
+                numbers[n] = key.value(copier, env, write)
+                group = _choice(is_of_groups, numbers[n], group, write)
         for (n, leaf), terms in chosen.items():
             key = self.square.columns.chosen[n]
+            if key.loops:
+                self._write_chosen_in_loops(copier, env, write, row, n, leaf, terms)
+                continue
             inside = _where_it_is(key, numbers[n], write)
             at = inside.put(integer(arith.SubiOp, numbers[n], places.ranges[n][0]))
             first = places.of_key(n, at, len(key.leaves), inside)
@@ -284,6 +312,27 @@ class Binding:
                 _add(entry, 0, row_coefficient(term, copier, dict(env), inside), inside, negative=not term.negative)
             inside.before(rt.StoreOp(entry[0], row.block, row.place(index, inside)))
         return group
+
+    def _write_chosen_in_loops(
+        self,
+        copier: Copier,
+        env: Environment,
+        write: OpWriter,
+        row: _Row,
+        n: int,
+        leaf: KeyedLeaf,
+        terms: list[LinearTerm],
+    ) -> None:
+        """Columns of coefficients that a key of loops chooses: of one column a row may have several entries."""
+        key, places = self.square.columns.chosen[n], row.places
+        inside, inner = _within_loops(key.loops, copier, env, write)
+        at = inside.put(integer(arith.SubiOp, key.value(copier, inner, inside), places.ranges[n][0]))
+        first = inside.put(integer(arith.AddiOp, places.of_key(n, at, len(key.leaves), inside), row.own))
+        place = row.place(inside.put(integer(arith.AddiOp, first, inside.whole(key.leaves[leaf]))), inside)
+        entry = {0: inside.put(rt.LoadOp(row.block, place))}
+        for term in terms:
+            _add(entry, 0, row_coefficient(term, copier, inner, inside), inside, negative=not term.negative)
+        inside.before(rt.StoreOp(entry[0], row.block, place))
 
     def _write_loops(
         self, copier: Copier, env: Environment, write: OpWriter, row: _Row, loops: Loops, terms: list[LinearTerm]
@@ -400,6 +449,14 @@ def write_arm(write: OpWriter, condition: SSAValue, which: int = 0) -> OpWriter:
     arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
     write.before(scf.IfOp.create(operands=[condition], regions=[Region(block) for block in arms]))
     return OpWriter(terminator(arms[which]))
+
+
+def _within_loops(loops: Loops, copier: Copier, env: Environment, write: OpWriter) -> tuple[OpWriter, Environment]:
+    """Loops inside of a row; a writer inside, and what is known there."""
+    env = dict(env)
+    for loop in loops:
+        env, write = copier.loop(loop, env, write)
+    return write, env
 
 
 def _choice(condition: SSAValue, one: SSAValue, other: SSAValue, write: OpWriter) -> SSAValue:

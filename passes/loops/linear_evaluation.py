@@ -132,12 +132,12 @@ def _branch_around(statement: SquareSums, ok: SSAValue, end: scf.YieldOp, write:
     for fill, stays in statement.fills.items():
         if not stays:
             _move_fill(fill, loop, copied)
-        elif not _is_product(fill):
-            _copy_fill(fill, loop, copied)
-    _read_copies(loop, copied)
+        elif not is_product(fill):
+            copy_fill(fill, loop, copied)
+    read_copies(loop, copied)
 
 
-def _is_product(fill: scf.ForOp) -> bool:
+def is_product(fill: scf.ForOp) -> bool:
     """Whether elements take a loop each, as those of a product with a matrix: then they are not computed twice."""
     return any(isinstance(op, scf.ForOp) for op in ops_within(fill.body))
 
@@ -148,10 +148,10 @@ def _move_fill(fill: scf.ForOp, reader: scf.ForOp, copied: dict[SSAValue, SSAVal
     for op in [*_memory_ops(fill), fill]:
         op.detach()
         reader.parent.insert_op_before(op, reader)
-    _read_copies(fill, copied)
+    read_copies(fill, copied)
 
 
-def _copy_fill(fill: scf.ForOp, reader: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:
+def copy_fill(fill: scf.ForOp, reader: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:
     """Puts a copy of a nest, and of the memory that it fills, in front of one that reads it."""
     assert reader.parent is not None
     ahead = [op for op in _memory_ops(fill) if is_behind(fill, op)]
@@ -164,7 +164,7 @@ def _memory_ops(fill: scf.ForOp) -> list[Operation]:
     return in_order(op for op in found if op.parent is fill.parent)
 
 
-def _read_copies(nest: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:
+def read_copies(nest: scf.ForOp, copied: dict[SSAValue, SSAValue]) -> None:
     """Lets a nest read copies of memory."""
     for op in ops_within(nest) if copied else ():
         if isinstance(op, rt.LoadOp | rt.ViewOp):

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, is_inside, terminator
-from ulam.passes.loops.affine_rows import Arm, LinearTerm, MeansAhead, Nest
+from ulam.passes.loops.affine_rows import Arms, LinearTerm, MeansAhead, Nest
 from ulam.passes.loops.row_scales import RowScales
 
 _INFINITE = float("inf")
@@ -89,17 +89,18 @@ class Flags:
 
     def is_finite(self, value: SSAValue) -> bool:
         """Whether a value of a row is finite; one of an arm, where that is taken."""
-        arm: Arm | None = None
+        arms: Arms = ()
         while (block := block_of(value)) is not None and is_inside(value, self.nest.outer):
             if not isinstance(branch := block.parent_op(), scf.IfOp):
                 break
             given = list(terminator(block).operands)
             if value not in given:
-                if (arm := self.nest.arm_of(block)) is None:
+                if (found := self.nest.arms_of(block)) is None:
                     return False
+                arms = found
                 break
             value = branch.results[given.index(value)]
-        terms = self.nest.terms_in(arm, value)
+        terms = self.nest.terms_in(arms, value)
         if terms is None:
             return self._is_finite_multiple(value)
         terms = [replace(term, negative=False, moved=(*term.moved, *self.moved)) for term in terms]

@@ -27,7 +27,7 @@ from ulam.dialects.scalar_ops import may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.affine_rows import Arm, DataChoices, LinearTerm, Nest, row_op, target_additions
+from ulam.passes.loops.affine_rows import Arms, DataChoices, LinearTerm, Nest, row_op, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE
@@ -83,7 +83,7 @@ def _statement(loop: scf.ForOp, slices: DataSlices, changes: MemoryChanges) -> S
         return None
     around = _around(row_op(additions[0].op), loop)
     rows = tuple(inner.body.block.args[0] for inner in around)
-    nest = Nest(loop, rows, slices, DataChoices(), changes=changes)
+    nest = Nest(loop, rows, slices, DataChoices(), changes=changes, may_vary=True)
     scales = RowScales(nest)
     addends = [addend for addition in additions for addend in _addends(addition.addend(nest), scales)]
     paths = [(addend, _path(addend, scales)) for addend in addends]
@@ -104,7 +104,8 @@ def squares_of_rows(loop: scf.ForOp, slices: DataSlices) -> list[ad.TargetAddOp]
     around = _around(row_op(additions[0]), loop) if additions else []
     if not around:
         return []
-    nest = Nest(loop, tuple(inner.body.block.args[0] for inner in around), slices, DataChoices())
+    rows = tuple(inner.body.block.args[0] for inner in around)
+    nest = Nest(loop, rows, slices, DataChoices(), may_vary=True)
     scales = RowScales(nest)
     found = SquareSums(loop, around, [], [], {}, [], [], scales)
     squares, others = list[ad.TargetAddOp](), list[ad.TargetAddOp]()
@@ -123,7 +124,7 @@ def _may_be_reduced(found: SquareSums, addend: _Addend, path: _Path | None) -> b
     nest = found.scales.nest
     if path is None:
         return _put_beside(found, addend, found.scales)
-    terms = nest.terms_in(addend.arm, path[1])
+    terms = nest.terms_in(addend.arms, path[1])
     if terms is None or any(term.is_of_one_row(nest.rows) for term in terms):
         return False
     return isinstance(LinearColumns.of(terms), LinearColumns)
@@ -131,10 +132,18 @@ def _may_be_reduced(found: SquareSums, addend: _Addend, path: _Path | None) -> b
 
 def are_reduced(loop: scf.ForOp, slices: DataSlices) -> bool:
     """Whether rows of a nest are reduced as they are."""
+    return fills_if_reduced(loop, slices) is not None
+
+
+def fills_if_reduced(loop: scf.ForOp, slices: DataSlices) -> dict[scf.ForOp, bool] | None:
+    """Nests ahead that fill what rows of a nest read, each with whether something else reads that, too, if the rows are
+    reduced as they are; None if they are not.
+    """
     found = _statement(loop, slices, MemoryChanges())
-    if isinstance(found, SquareSums):
-        found.scales.take_back()
-    return isinstance(found, SquareSums)
+    if not isinstance(found, SquareSums):
+        return None
+    found.scales.take_back()
+    return found.fills
 
 
 def are_squares(
@@ -191,7 +200,7 @@ def _squares(
                 return "it adds up something else, too, that rows differ in"
             continue
         steps, residual = path
-        terms = nest.terms_in(addend.arm, residual)
+        terms = nest.terms_in(addend.arms, residual)
         if terms is None:
             return "what is squared is not linear in parameters with data as coefficients"
         if is_each_alone and any(term.is_of_one_row(nest.rows) for term in terms):
@@ -218,7 +227,7 @@ def _put_beside(found: SquareSums, addend: _Addend, scales: RowScales) -> bool:
     """Whether what is added up is no square, but data, or the same in all rows; then it is one of the sums."""
     nest, value, into, weight = scales.nest, addend.value, addend.into, addend.weight
     if nest.is_shared(value):
-        if weight is None and addend.arm is None:
+        if weight is None and not addend.arms:
             found.constants.append((value, into))
         else:
             factors = () if weight is None else (weight,)
@@ -241,16 +250,15 @@ class _Addend:
     weight: SSAValue | None = None
     place: SSAValue | None = None
     """What is computed of both; ahead of it ops may be written."""
-    arm: Arm | None = None
-    """Where rows have it; None: all do."""
+    arms: Arms = ()
+    """Where rows have it; without any all do."""
 
     def where_taken(self, data: tuple[SSAValue, ...], nest: Nest) -> SSAValue:
         """A product of data in rows that have it, 0 in others."""
-        if self.arm is None:
+        if not self.arms:
             (value,) = data
             return value
-        assert nest.choices is not None
-        return nest.choices.put(*self.arm, data)
+        return nest.put_in(self.arms, data)
 
     def of(self, value: SSAValue) -> _Addend:
         """A part of the value."""
@@ -285,7 +293,7 @@ class _Addition:
 
     def addend(self, nest: Nest) -> _Addend:
         """What it adds, in the rows that do."""
-        return _Addend(self.value, self.into, arm=nest.arm_of(self.op.parent))
+        return _Addend(self.value, self.into, arms=nest.arms_of(self.op.parent) or ())
 
 
 def carried_additions(loop: scf.ForOp, position: int) -> list[_Addition]:
@@ -394,7 +402,7 @@ _LOCAL = (rt.StoreOp, rt.FillOp, ad.AccumulateOp)
 def _other_effect(loop: scf.ForOp, nest: Nest) -> str | None:
     """What else a nest does than computing in memory of its own, and adding to the target."""
     for op in ops_within(loop):
-        if isinstance(op, scf.IfOp) and not _gives_values(op) and nest.arm_of(op.true_region.block) is None:
+        if isinstance(op, scf.IfOp) and not _gives_values(op) and nest.arms_of(op.true_region.block) is None:
             return "it has a branch"
         if type(op) in PURE or isinstance(op, _HARMLESS):
             continue

@@ -46,10 +46,12 @@ class RowKey:
     """By which rows belong to groups: one integer of the data, for all coefficients that it chooses."""
 
     leaves: dict[KeyedLeaf, int] = field(default_factory=dict[KeyedLeaf, int])
+    loops: Loops = ()
+    """The loops inside of a row of whose iterations each has a value of its own: of them there are no groups."""
 
-    def accepts(self, leaf: KeyedLeaf) -> bool:
+    def accepts(self, leaf: KeyedLeaf, loops: Loops) -> bool:
         """Whether the key of a coefficient is this one, wherever the coefficient is read."""
-        return computes_same(next(iter(self.leaves)).key, leaf.key)
+        return self.loops == loops and computes_same(next(iter(self.leaves)).key, leaf.key)
 
     @property
     def of_all_rows(self) -> SSAValue | None:
@@ -85,8 +87,8 @@ class LinearColumns:
     key: RowKey | None
     """By which rows belong to groups, if there is one key alone."""
     chosen: list[RowKey]
-    """Several keys: groups are those of the one with most coefficients, as data say. Of the others the coefficients are
-    shared ones, of which a row has few.
+    """Several keys, or one of loops: groups are those of the one with most coefficients, as data say. Of the others the
+    coefficients are shared ones, of which a row has few.
     """
 
     @staticmethod
@@ -97,26 +99,25 @@ class LinearColumns:
             if not term.leaf:
                 continue
             if term.key is not None:
-                if term.loops:
-                    return "a loop inside of rows reads coefficients of groups"
-                found._add_key(KeyedLeaf.of(term))
+                found._add_key(KeyedLeaf.of(term), term.loops)
                 continue
             leaves = found.looped.setdefault(term.loops, {}) if term.loops else found.shared
             leaves.setdefault(term.leaf, len(leaves))
-        if len(found.chosen) == 1:
+        if len(found.chosen) == 1 and not found.chosen[0].loops:
             found.key = found.chosen.pop()
             found.own = found.key.leaves
         return found if found.shared or found.looped or found.own or found.chosen else "it has no coefficients"
 
-    def _add_key(self, leaf: KeyedLeaf) -> None:
-        key = next((key for key in self.chosen if key.accepts(leaf)), None)
+    def _add_key(self, leaf: KeyedLeaf, loops: Loops) -> None:
+        key = next((key for key in self.chosen if key.accepts(leaf, loops)), None)
         if key is None:
-            self.chosen.append(key := RowKey())
+            self.chosen.append(key := RowKey(loops=loops))
         key.leaves.setdefault(leaf, len(key.leaves))
 
-    def key_of(self, leaf: KeyedLeaf) -> int | None:
-        """Which of several keys chooses a coefficient; None if there is one alone."""
-        return next((n for n, key in enumerate(self.chosen) if leaf in key.leaves), None)
+    def key_of(self, term: LinearTerm) -> int | None:
+        """Which of several keys chooses the coefficient of a term; None if there is one alone."""
+        leaf = KeyedLeaf.of(term)
+        return next((n for n, key in enumerate(self.chosen) if leaf in key.leaves and key.loops == term.loops), None)
 
     @property
     def are_few(self) -> bool:
@@ -207,9 +208,10 @@ class SquareSums:
             columns = square.columns
             shared = f"{len(columns.shared)} shared coefficients"
             looped = " and those of loops" if columns.looped else ""
-            mine = [len(key.leaves) for key in columns.chosen] or [len(columns.own)]
+            mine = [len(key.leaves) for key in columns.chosen if not key.loops] or [len(columns.own)]
             own = f", {max(mine)} per group" if max(mine) else ""
-            chosen = f", those of {len(columns.chosen) - 1} other indices" if columns.chosen else ""
+            others = len(columns.chosen) - any(not key.loops for key in columns.chosen)
+            chosen = f", those of {others} other indices" if others else ""
             parts.append(f"{shared}{looped}{own}{chosen}")
         return f"its rows are reduced when data are bound: {'; '.join(parts)}"
 

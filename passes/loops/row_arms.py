@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects.walk import ops_within
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import Arms, are_apart, arms_around, is_inside
 from ulam.passes.loops.effects import PURE
 from ulam.passes.loops.row_loops import LoopOverRows, RowColumn
 from ulam.passes.loops.tables import is_costly_function
-from ulam.passes.rewriting import discard, replace_uses
 
 _MOST_BRANCHES = 4
 """Of a chain that become loops; the runtime's kernel takes up to eight arms."""
@@ -53,32 +52,17 @@ def _is_costly(op: Operation) -> bool:
     return any(isinstance(inner, arith.DivfOp) or is_costly_function(inner) for inner in ops_within(op))
 
 
-def take_arm(branch: scf.IfOp, arm: Region) -> None:
-    """Puts an arm in the place of its branch."""
-    block = branch.parent
-    assert block is not None
-    if arm.blocks:
-        end = terminator(arm.block)
-        for result, value in zip(branch.results, end.operands, strict=True):
-            replace_uses(result, value)
-        discard(end)
-        for op in list(arm.block.ops):
-            op.detach()
-            block.insert_op_before(op, branch)
-    discard(branch)
-
-
 def in_one_memory(rows: LoopOverRows) -> list[list[RowColumn]]:
     """The columns, together those that may be missing and of which each row reads one at most, in one of several arms:
     which arm that is, its data say, and they are columns, too.
     """
     found: list[list[RowColumn]] = []
     for column in rows.columns:
-        arms = [_arms_around(load, rows) for load in column.loads]
+        arms = [_arms_of_row(load, rows) for load in column.loads]
         for others in found if column.may_be_missing else ():
             loads = [load for other in others for load in other.loads]
             if others[0].may_be_missing and loads[0].res.type == column.loads[0].res.type:
-                if all(_are_apart(mine, _arms_around(load, rows)) for mine in arms for load in loads):
+                if all(are_apart(mine, _arms_of_row(load, rows)) for mine in arms for load in loads):
                     others.append(column)
                     break
         else:
@@ -95,17 +79,6 @@ def only_chooses(value: SSAValue, branches: Sequence[scf.IfOp]) -> bool:
     )
 
 
-def _arms_around(op: Operation, rows: LoopOverRows) -> dict[scf.IfOp, Region]:
+def _arms_of_row(op: Operation, rows: LoopOverRows) -> Arms:
     """The branches on data of the row that an op stands in, with the arm."""
-    found: dict[scf.IfOp, Region] = {}
-    while (region := op.parent_region()) is not None and (around := region.parent_op()) is not rows.loop:
-        assert around is not None
-        if isinstance(around, scf.IfOp) and around in rows.branches:
-            found[around] = region
-        op = around
-    return found
-
-
-def _are_apart(first: dict[scf.IfOp, Region], second: dict[scf.IfOp, Region]) -> bool:
-    """Whether no row does both."""
-    return any(second.get(branch, arm) is not arm for branch, arm in first.items())
+    return {branch: arm for branch, arm in arms_around(op, rows.loop).items() if branch in rows.branches}

@@ -72,6 +72,8 @@ class RowGroups:
         """The number of rows."""
         self.order: SSAValue | None = None
         """Memory of as many ints, which is read by groups that are taken, and by nothing else."""
+        self.leaves_out = False
+        """Whether there may be rows with which nothing is done, which are in no group."""
         self.share = (1, 2)
         """A fraction of the rows: so many kinds there may be."""
 
@@ -117,8 +119,9 @@ class RowGroups:
         return self.alloc(count, element, zero=zero)
 
     def note(self) -> None:
-        """Lets users see what was chosen."""
-        outcome = self.put(arith.SelectOp.create(operands=(self.is_taken, self.zero, self.one), result_types=(i64,)))
+        """Lets users see what was chosen: equal rows once, or rows without those with which nothing is done."""
+        is_taken = self.is_moved if self.leaves_out else self.is_taken
+        outcome = self.put(arith.SelectOp.create(operands=(is_taken, self.zero, self.one), result_types=(i64,)))
         figures = {
             "rows": self.count, "different": self.different, "computed": self.left, "groups": self.groups,
             "bytes": self.bytes,

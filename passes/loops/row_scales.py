@@ -112,10 +112,11 @@ class RowScales:
 
     def keep_to_arms(self) -> None:
         """Asks for scales that an arm of a branch computes in rows that take it alone."""
-        arms = {size: self.nest.arm_of(block_of(size)) for size in self.sizes}
-        if (choices := self.nest.choices) is not None:
+        arms = {size: self.nest.arms_of(block_of(size)) for size in self.sizes}
+        if self.nest.choices is not None:
             self.sizes = {
-                size if arm is None else choices.put(*arm, (size,), otherwise=1.0): None for size, arm in arms.items()
+                self.nest.put_in(around, (size,), otherwise=1.0) if around else size: None
+                for size, around in arms.items()
             }
 
     def take_back(self) -> None:

@@ -23,7 +23,7 @@ from ulam.passes.analysis.nesting import ancestor_in, in_order, is_inside, termi
 from ulam.passes.loops.bound_forms import BoundForms
 from ulam.passes.loops.carried_sums import lone_sum
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, may_overlap, root, viewed, written_roots_within
+from ulam.passes.loops.effects import DIVISIONS, PURE, UNKNOWN, Root, changed_roots_within, may_overlap, root, viewed
 from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.row_loops import NoRows
 from ulam.passes.loops.tables import is_costly_function
@@ -206,7 +206,7 @@ class RowsOfLoops:
                 self.behind.append(op)
                 results.update(op.results)
             elif op not in own:
-                written = written_roots_within(op)
+                written = changed_roots_within(op)
                 if op not in self.products and any(may_overlap(a, b) for a in written for b in read):
                     raise NoRows("what its rows read is written between its loops")
                 if UNKNOWN in written or isinstance(op, rt.MarkOp):

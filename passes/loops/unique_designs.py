@@ -10,6 +10,9 @@ As `unique-rows` does for single loops, whose groups of rows these are: here sev
 hand on what they compute of each row in memory that nothing else reads. `X'` and `y'` have M rows, one for all that are
 equal; without enough equal rows there is one group of weight 1, and they are `X` and `y`. Products that a kernel makes
 (`multiply`) are of M rows, ahead of the groups. Before reverse mode, which makes one body of the derivatives.
+
+Rows with which nothing is done, since they do not take the arms of branches on data in which something is, are in no
+group: their products are not computed.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, f64, i64
+from xdsl.dialects.builtin import ModuleOp, f64, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
@@ -30,6 +33,7 @@ from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_branches import lift_values, may_lift, outermost_loops, where_it_runs
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
+from ulam.passes.loops.idle_rows import working_arms
 from ulam.passes.loops.linear_rows import Copier, Environment
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_groups import RowGroups, Strided
@@ -37,7 +41,7 @@ from ulam.passes.loops.row_loops import NoRows
 from ulam.passes.loops.rows_of_loops import ELEMENTS, RowElement, RowsOfLoops, made_by_products
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import replace_uses
+from ulam.passes.rewriting import discard, replace_uses, take_arm
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
@@ -97,6 +101,9 @@ class _Writer(RowGroups):
         block = rows.ops[-1].parent
         assert block is not None
         self.block = block
+        self.working = working_arms(rows.loops, DataSlices()) if block is top else None
+        """Where rows do something, if data say which ones do."""
+        self.leaves_out = bool(self.working)
 
     def write(self, slices: DataSlices) -> None:
         """Changes all loops."""
@@ -117,7 +124,7 @@ class _Writer(RowGroups):
             else self._strided(buffer, widths[buffer])
             for buffer in columns
         ]
-        taken = dict(zip(columns, self.layout(flat), strict=True))
+        taken = dict(zip(columns, self.layout(flat, arms=self._arms if self.working else None), strict=True))
         self.note()
         for op in self.before:
             for value in free_values_of_op(op):
@@ -138,6 +145,7 @@ class _Writer(RowGroups):
             x, b, _, inner, columns_of, out = product.arguments
             product.operands = [taken[x], b, self.left, inner, columns_of, out]
         self._write_groups()
+        self._forget_branch()
 
     def _place(self, slices: DataSlices) -> Operation:
         """In front of which op of the top all is written."""
@@ -173,6 +181,33 @@ class _Writer(RowGroups):
             assert outer is not None
             self.before.append(DataSlices().copy(outer, [each.op for each in elements if each.rows is loop], store))
         return table
+
+    def _arms(self) -> SSAValue:
+        """0 for each row with which something is done, -1 for others."""
+        arms = self.alloc(self.count, i32)
+        self.before.append(rt.FillOp(arms, self.put(constant(-1, i32)), self.count))
+        for loop, blocks in (self.working or {}).items():
+            marks = [constant(0, i32) for _ in blocks]
+            for mark, block in zip(marks, blocks, strict=True):
+                block.insert_op_before(mark, block.first_op or terminator(block))
+
+            def store(_: Operation, copy: Operation, values: dict[SSAValue, SSAValue], loop: scf.ForOp = loop) -> None:
+                assert copy.parent is not None
+                copy.parent.add_op(rt.StoreOp(copy.results[0], arms, values[loop.body.block.args[0]]))
+
+            outer = ancestor_in(loop, self.block)
+            assert outer is not None
+            self.before.append(DataSlices().copy(outer, marks, store))
+            for mark in marks:
+                discard(mark)
+        return arms
+
+    def _forget_branch(self) -> None:
+        """A branch of which all rows of groups take one arm is none."""
+        arms = [arm for blocks in (self.working or {}).values() for arm in blocks]
+        branch = arms[0].parent_op() if len(arms) == 1 else None
+        if isinstance(branch, scf.IfOp) and branch.parent_op() in self.rows.loops:
+            take_arm(branch, branch.regions[[region.block for region in branch.regions].index(arms[0])])
 
     def _strided(self, buffer: SSAValue, width: SSAValue) -> Strided:
         across = self.zero if width is self.one else self.count

@@ -35,7 +35,7 @@ from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.index_forms import Form, known
 from ulam.passes.loops.op_writer import OpWriter, integer
-from ulam.passes.loops.row_arms import chain_of_branches, in_one_memory, only_chooses, take_arm
+from ulam.passes.loops.row_arms import chain_of_branches, in_one_memory, only_chooses
 from ulam.passes.loops.row_groups import RowGroups, Strided, element_of, kind_of
 from ulam.passes.loops.row_loops import LoopOverRows, NoRows, RowColumn
 from ulam.passes.loops.row_means import RowMeans
@@ -45,7 +45,7 @@ from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.loops.tables_of_arms import clear_where_unread
 from ulam.passes.loops.unit_modules import bind_of, evaluate_of, set_slots, slots_of
 from ulam.passes.remarks import remark_on
-from ulam.passes.rewriting import cloned, copies, discard, replace_uses
+from ulam.passes.rewriting import cloned, copies, discard, replace_uses, take_arm
 from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 

@@ -68,7 +68,8 @@ typedef struct {
 
 /* Before any row: known[0] is the number of rows, known[1] whether a key has too many values, known[2] which key is that
  * of groups, if there are several; then of each key the least value, how many there are from it on (-1: too many for
- * shared coefficients), and how many coefficients each value has. The last of n is that of this key. */
+ * shared coefficients), and how many coefficients each value has, with the other sign if a row has several values. The
+ * last of n is that of this key. */
 ULAM_API void ulam_design_key(ulam_context *ctx, const int64_t *old, int64_t *known, int64_t n, int64_t key) {
   (void)ctx, (void)old;
   int64_t *low = known + n - 3, *span = known + n - 2;
@@ -86,6 +87,7 @@ ULAM_API void ulam_design_groups(ulam_context *ctx, const int64_t *old, int64_t 
   double most = -1;
   for (int64_t k = 0; 3 * k + 3 < n; ++k) {
     int64_t span = known[3 * k + 4];
+    if (known[3 * k + 5] < 0) continue; /* rows have several values: they are in no group of one */
     double coefficients = span < 0 ? HUGE_VAL : (double)span * (double)known[3 * k + 5];
     if (coefficients > most) most = coefficients, best = k;
   }

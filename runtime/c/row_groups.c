@@ -110,8 +110,9 @@ static int64_t fill_rows(const int32_t *arms, int arm, int64_t n, int64_t found,
 
 /* Of `g` kinds of equal rows, of which the first is row `heads` and there are `counts`: rows in groups. Those of group j
  * are order[starts[j]] to order[starts[j + 1] - 1], weigh weights[j] and have taken[j] in `arms`, which has a number below
- * 8 for each row, or, if `a` is 0, for none, which is 0; `room` is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal
- * rows are there once, whether the order is another one, how many rows have 0 in `arms`, how many numbers there are in it.
+ * 8 for each row, or, if `a` is 0, for none, which is 0; a row with one below 0 does nothing, and is in no group. `room`
+ * is 64, for so many groups. `figures`: how many groups, how many rows are in them, whether equal rows are there once,
+ * whether the rows are others or in another order, how many have 0 in `arms`, how many numbers there are in it.
  * If there are too few equal rows (or g is 0: too many kinds), groups have weight 1 and all `n` rows, in their order. */
 ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const int32_t *counts, const int32_t *arms,
                                  int64_t a, int64_t n, int64_t g, int64_t room, int32_t *order, int64_t *starts, double *weights,
@@ -123,9 +124,13 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
   memset(starts, 0, (size_t)(room + 1) * 8);
   memset(weights, 0, (size_t)room * 8);
   memset(taken, 0, (size_t)room * 8);
-  int64_t rows_of[ARMS] = {0}, parts = 0, found = 0, groups = 0;
+  int64_t rows_of[ARMS] = {0}, parts = 0, found = 0, groups = 0, idle = 0;
   if (a == 0) rows_of[0] = n;
-  for (int64_t row = 0; row < a; ++row) ++rows_of[arms[row]];
+  for (int64_t row = 0; row < a; ++row)
+    if (arms[row] < 0)
+      ++idle;
+    else
+      ++rows_of[arms[row]];
   for (int arm = 0; arm < ARMS; ++arm) parts += rows_of[arm] > 0;
   if (a == 0) arms = NULL;
   kinds of = {.heads = heads, .counts = counts, .arms = arms, .n = g};
@@ -137,7 +142,7 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
     plans[arm] = cost_of(&exact) <= cost_of(&bits) ? exact : bits;
     cost += cost_of(&plans[arm]);
   }
-  int is_worth = g > 0 && 3 * cost <= 2 * n;
+  int is_worth = g > 0 && 3 * cost <= 2 * (n - idle);
   for (int arm = 0; arm < ARMS; ++arm) {
     if (!rows_of[arm]) continue;
     int64_t ends[64], count = is_worth ? plans[arm].groups : 1;
@@ -150,7 +155,7 @@ ULAM_API int32_t ulam_weigh_rows(ulam_context *ctx, const int32_t *heads, const 
       weights[groups] = is_worth ? (double)plans[arm].weights[j] : 1, taken[groups] = arm, starts[++groups] = found = ends[j];
     }
   }
-  figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || parts > 1;
+  figures[0] = groups, figures[1] = found, figures[2] = is_worth, figures[3] = is_worth || parts > 1 || idle > 0;
   figures[4] = rows_of[0], figures[5] = parts;
   return ULAM_OK;
 }

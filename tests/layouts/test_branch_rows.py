@@ -42,6 +42,12 @@ FORMS = {
     "two scales": "for (n in 1 : N) if (seen[n]) y[n] ~ normal(rho + b * x[n], s); else y[n] ~ normal(rho, 2 * s);",
     "three arms": """for (n in 1 : N) { if (c[n] == 0) y[n] ~ normal(b * x[n] + rho, s);
       else if (c[n] == 1) y[n] ~ cauchy(rho, s); else target += normal_lcdf(y[n] | b * x[n], s); }""",
+    "three arms, the last of which has squares": """for (n in 1 : N) { real mu = b * x[n] + rho;
+      if (c[n] == 0) target += normal_lccdf(y[n] | mu, s);
+      else if (c[n] == 1) target += normal_lcdf(y[n] | mu, s); else y[n] ~ normal(mu, s); }""",
+    "branches in branches": """for (n in 1 : N) { real mu = b * x[n]; if (id[n] > 0) mu += a[id[n]];
+      if (c[n] < 2) { if (seen[n]) y[n] ~ normal(mu + x[n] * rho, s);
+        else if (c[n] == 0) w[n] ~ lognormal(mu, s); } }""",
     "the first row": "for (n in 1 : N) if (n > 1) y[n] ~ normal(b + rho * y[n - 1], s); else y[n] ~ logistic(b, s);",
     "another outcome": "for (n in 1 : N) { y[n] ~ normal(rho + b * x[n], s); c[n] ~ poisson_log(rho + b * x[n]); }",
     "another outcome in an arm": """for (n in 1 : N) { c[n] ~ poisson_log(rho * x[n]);
@@ -94,12 +100,11 @@ def test_what_rows_of_one_arm_check_is_checked_of_them_alone() -> None:
     assert [choice.taken for choice in found.layout_choices() if choice.layout == "reduced rows"] == [True]
 
 
-def test_means_that_another_arm_needs_anyway_save_nothing() -> None:
+def test_means_that_another_outcome_needs_anyway_save_nothing() -> None:
     program = ulam.StanProgram("""
       data { int N; int K; matrix[N, K] X; array[N] int seen; vector[N] y; }
       parameters { vector[K] beta; real<lower=0> s; }
-      model { vector[N] mu = X * beta;
-        for (n in 1 : N) if (seen[n]) y[n] ~ normal(mu[n], s); else target += normal_lccdf(y[n] | mu[n], s); }""")
+      model { vector[N] mu = X * beta; for (n in 1 : N) { y[n] ~ normal(mu[n], s); seen[n] ~ poisson_log(mu[n]); } }""")
     rng = np.random.default_rng(1)
     for n, is_taken in ((100, False), (900, True)):
         values = {"N": n, "K": 30, "X": rng.normal(size=(n, 30)), "seen": np.arange(n) % 3 > 0, "y": rng.normal(size=n)}

@@ -475,3 +475,100 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
 // CHECK:         scf.for
 // CHECK:           scf.if {{.*}} -> (f64) {
 // CHECK-NEXT:        rt.load
+
+// -----
+
+// Rows with as many entries as data say, in columns that data of each entry choose: these are shared by all rows.
+// CHECK-LABEL: @evaluate
+// CHECK:      rt.kernel reduced_squares
+// CHECK:      } else {
+// CHECK-NEXT: scf.for
+// CHECK-LABEL: @bind
+// CHECK:      [[SEVERAL:%[0-9]+]] = arith.constant -1 : i64
+// CHECK:      rt.store [[SEVERAL]], [[KNOWN:%[0-9]+]][{{.*}}] : i64
+// CHECK:      scf.for {{.*}} %i0 to %n
+// CHECK:        scf.for
+// CHECK:          rt.kernel design_key([[KNOWN]]
+// CHECK:      rt.kernel design_groups([[KNOWN]]
+// CHECK:      rt.kernel design_begin
+// CHECK:      scf.for {{.*}} %i0 to %n
+// CHECK:        scf.for [[ENTRY:%[0-9]+]] =
+// CHECK-NEXT:     rt.load %v[[[ENTRY]]] : i64
+// CHECK:          [[BEFORE:%[0-9]+]] = rt.load [[BLOCK:%[0-9]+]][[[PLACE:%[0-9]+]]] : f64
+// CHECK-NEXT:     [[X:%[0-9]+]] = rt.load %w[[[ENTRY]]] : f64
+// CHECK-NEXT:     [[SUM:%[0-9]+]] = arith.addf [[BEFORE]], [[X]]
+// CHECK-NEXT:     rt.store [[SUM]], [[BLOCK]][[[PLACE]]] : f64
+// CHECK:      rt.layout "reduced rows"
+builtin.module attributes {rt.slots = #rt.slots<6>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %ends = rt.bound 1 : !rt.buf<i64>
+    %w = rt.bound 2 : !rt.buf<f64>
+    %v = rt.bound 3 : !rt.buf<i64>
+    %y = rt.bound 4 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %next = arith.addi %i, %i1 : i64
+      %begin = rt.load %ends[%i] : i64
+      %end = rt.load %ends[%next] : i64
+      %m = scf.for %k = %begin to %end step %i1 iter_args(%s = %zero) -> (f64) : i64 {
+        %key = rt.load %v[%k] : i64
+        %b = rt.load %theta[%key] : f64
+        %x = rt.load %w[%k] : f64
+        %product = arith.mulf %x, %b : f64
+        %t = arith.addf %s, %product : f64
+        scf.yield %t : f64
+      }
+      %u = rt.load %y[%i] : f64
+      %r = arith.subf %u, %m : f64
+      %q = rt.math square(%r) : (f64) -> f64
+      ad.target_add %q
+    }
+    func.return %zero : f64
+  }
+}
+
+// -----
+
+// Squares in an arm of a branch in an arm: data are 0 in the rows of all other arms.
+// CHECK-LABEL: @evaluate
+// CHECK:      scf.if
+// CHECK-LABEL: @bind
+// CHECK:      rt.kernel design_begin
+// CHECK:      scf.for {{.*}} %i0 to %n
+// CHECK:        scf.if {{%[0-9]+}} -> (f64) {
+// CHECK-NEXT:     arith.constant 0.0
+// CHECK-NEXT:     scf.yield
+// CHECK-NEXT:   } else {
+// CHECK:          scf.if {{%[0-9]+}} -> (f64) {
+// CHECK:        rt.kernel design_rows
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %b = rt.load %theta[%i0] : f64
+    scf.for %i = %i0 to %n step %i1 : i64 {
+      %v = rt.load %y[%i] : f64
+      %u = rt.load %x[%i] : f64
+      %low = arith.cmpf olt, %v, %zero : f64
+      %high = arith.cmpf ogt, %v, %u : f64
+      scf.if %low {
+      } else {
+        scf.if %high {
+        } else {
+          %m = arith.mulf %b, %u : f64
+          %r = arith.subf %v, %m : f64
+          %q = rt.math square(%r) : (f64) -> f64
+          ad.target_add %q
+        }
+      }
+    }
+    func.return %zero : f64
+  }
+}

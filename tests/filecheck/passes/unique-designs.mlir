@@ -117,3 +117,65 @@ builtin.module attributes {rt.slots = #rt.slots<2>} {
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NOT:     rt.loop<groups>
 // CHECK-NOT:     func.func @bind
+
+// -----
+
+// Rows that add nothing are in no group: those of groups take the arm.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %true = arith.constant true
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %x = rt.bound 2 : !rt.buf<f64>
+    %y = rt.bound 3 : !rt.buf<f64>
+    %eta = rt.alloc zero %n : !rt.buf<f64>
+    scf.for %j = %zero to %k step %one : i64 {
+      %b = rt.load %theta[%j] : f64
+      %column = arith.muli %j, %n : i64
+      scf.for %i = %zero to %n step %one : i64 {
+        %place = arith.addi %column, %i : i64
+        %value = rt.load %x[%place] : f64
+        %product = arith.mulf %value, %b : f64
+        ad.accumulate %eta[%i], %product
+      }
+    }
+    %flag = scf.for %i = %zero to %n step %one iter_args(%f = %zero) -> (i64) : i64 {
+      %a = rt.load %y[%i] : f64
+      %e = rt.load %eta[%i] : f64
+      %seen = arith.cmpf ogt, %a, %none : f64
+      %fine = scf.if %seen -> (i1) {
+        %term = rt.math exp(%e) : (f64) -> f64
+        ad.target_add %term
+        %ordered = arith.cmpf ord, %e, %e : f64
+        scf.yield %ordered : i1
+      } else {
+        scf.yield %true : i1
+      }
+      %not = arith.xori %fine, %true : i1
+      %wide = arith.extui %not : i1 to i64
+      %g = arith.ori %f, %wide : i64
+      scf.yield %g : i64
+    }
+    %all = arith.cmpi eq, %flag, %zero : i64
+    rt.check %all site -1 status 3
+    func.return %none : f64
+  }
+}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         scf.for
+// CHECK:           ad.accumulate %eta
+// CHECK:           scf.for
+// CHECK-NOT:         scf.if
+// CHECK:             rt.math exp
+// CHECK:         } {rt.loop = #rt.loop<groups>}
+// CHECK-LABEL: func.func @bind
+// CHECK:         [[NONE:%[0-9]+]] = arith.constant -1 : i32
+// CHECK-NEXT:    rt.fill [[TAKES:%[0-9]+]], [[NONE]]
+// CHECK-NEXT:    scf.for [[ROW:%[0-9]+]] = %zero to %n
+// CHECK:           scf.if %seen {
+// CHECK-NEXT:        [[WORKS:%[0-9]+]] = arith.constant 0 : i32
+// CHECK-NEXT:        rt.store [[WORKS]], [[TAKES]][[[ROW]]]
+// CHECK:         rt.kernel weigh_rows({{%[0-9]+}}, {{%[0-9]+}}, [[TAKES]]

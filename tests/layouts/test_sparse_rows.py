@@ -1,0 +1,90 @@
+"""Normal linear models whose rows sum up coefficients that data of each entry choose: sparse designs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from level_outcomes import assert_same_outcomes, assert_same_products
+
+import ulam
+
+DATA = """
+data {
+  int<lower=0> N, K, M, J;
+  vector[M] w; array[M] int v; array[N + 1] int u;
+  array[N, 2] int pair; array[N] int g;
+  vector[N] x, y;
+}
+parameters { real a; vector[K] b; vector[J] e; real<lower=0> s; }
+"""
+FORMS = {
+    "csr": "y ~ normal(csr_matrix_times_vector(N, K, w, v, u, b), s);",
+    "csr beside others": "y ~ normal(a + e[g] + x * a + csr_matrix_times_vector(N, K, w, v, u, b), s);",
+    "loops": """for (n in 1 : N) { real mu = a;
+      for (k in u[n] : u[n + 1] - 1) mu += b[v[k]] * w[k]; y[n] ~ normal(mu, s); }""",
+    "less": "for (n in 1 : N) { real mu = a; for (k in u[n] : u[n + 1] - 1) mu -= b[v[k]]; y[n] ~ normal(mu, s); }",
+    "members of two": """for (n in 1 : N) { real mu = a;
+      for (k in 1 : 2) mu += b[pair[n, k]] / 2; y[n] ~ normal(mu, s); }""",
+    "means that something else reads": """vector[N] mu = a + csr_matrix_times_vector(N, K, w, v, u, b);
+      y ~ normal(mu, s); g ~ poisson_log(mu);""",
+    "two designs": """y ~ normal(a + csr_matrix_times_vector(N, K, w, v, u, b)
+      + csr_matrix_times_vector(N, J, w, v, u, e), s);""",
+}
+
+
+def data_of(n: int, seed: int = 7) -> dict[str, Any]:
+    """Rows of 0 to 3 entries; some have two of the same column."""
+    rng = np.random.default_rng(seed)
+    u = np.concatenate([[0], np.cumsum(rng.integers(0, 4, n))]) + 1
+    m = int(u[-1]) - 1
+    return {
+        "N": n, "K": 8, "J": 8, "M": m, "w": rng.normal(size=m), "v": rng.integers(1, 9, m), "u": u,
+        "pair": rng.integers(1, 9, (n, 2)), "g": rng.integers(1, 9, n), "x": rng.normal(size=n),
+        "y": rng.normal(size=n),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_densities_are_those_of_level_0(name: str) -> None:
+    program = ulam.StanProgram(f"{DATA}model {{ b ~ normal(0, 1); {FORMS[name]} }}")
+    empty = data_of(300) | {"u": np.ones(301, int), "M": 0, "w": np.zeros(0), "v": np.zeros(0, int)}
+    cases = [data_of(0), data_of(1), data_of(2), data_of(1500), empty]
+    cases.append(data_of(1500) | {"y": np.where(np.arange(1500) == 5, np.inf, data_of(1500)["y"])})
+    for k, values in enumerate(cases):
+        expected, found = (program(values, opt_level=level) for level in (0, 3))
+        for at in (0, 3, 17):
+            assert_same_outcomes(expected, found, at=at)
+        if k < 5:
+            assert_same_products(expected, found, np.random.default_rng(3))
+        taken = any(choice.layout == "reduced rows" and choice.taken for choice in found.layout_choices())
+        assert taken or k != 3
+
+
+def test_entries_are_summed_up_with_what_multiplies_them() -> None:
+    """The same coefficients as those of a dense design with the same entries."""
+    values = data_of(1500)
+    dense = np.zeros((1500, 8))
+    for n in range(1500):
+        np.add.at(dense[n], values["v"][values["u"][n] - 1 : values["u"][n + 1] - 1] - 1,
+                  values["w"][values["u"][n] - 1 : values["u"][n + 1] - 1])  # fmt: skip
+    sparse = ulam.StanModel(f"{DATA}model {{ {FORMS['csr']} }}", values)
+    program = "data { int N, K; matrix[N, K] X; vector[N] y; } parameters { vector[K] b; real<lower=0> s; }"
+    other = ulam.StanModel(f"{program} model {{ y ~ normal(X * b, s); }}", values | {"X": dense})
+    point = np.linspace(-1, 1, 9)
+    whole = np.concatenate([[0], point[:8], np.zeros(8), point[8:]])
+    (value, slopes), (expected, gradient) = sparse.log_density_gradient(whole), other.log_density_gradient(point)
+    assert value == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(slopes[[*range(1, 9), 17]], gradient, rtol=1e-10)
+
+
+def test_an_entry_out_of_range_is_told_where_it_is_read() -> None:
+    values = data_of(50)
+    values["v"][3] = 9
+    told = []
+    for level in (0, 3):
+        with pytest.raises(ulam.FatalError) as error:
+            ulam.StanModel(f"{DATA}model {{ {FORMS['csr']} }}", values, opt_level=level).log_density(np.zeros(18))
+        told.append(str(error.value))
+    assert told[0] == told[1] and "out of range" in told[0]
