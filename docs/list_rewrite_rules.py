@@ -18,9 +18,10 @@ What the pass `partial-evaluation` puts in place of expressions. This file is ma
 docs/list_rewrite_rules.py` writes it anew.
 
 Names stand for any expression of the types given; the same name twice for equal expressions. `literal` is a number,
-`triangular` a variable declared as a Cholesky factor in data or parameters. `+`, `.*`, `==`, `!=`, and `*` unless both
-sides are containers, match either way round. Functions that are operators by another name (`transpose`, `multiply`,
-`pow`, ...) are matched as those operators. Two reads of a variable are equal if it is not assigned between them.
+`triangular` a variable declared as a Cholesky factor in data or parameters, `data real` a real that data alone decide:
+what is computed of it costs nothing, since that is done once. `+`, `.*`, `==`, `!=`, and `*` unless both sides are
+containers, match either way round. Functions that are operators by another name (`transpose`, `multiply`, `pow`, ...)
+are matched as those operators. Two reads of a variable are equal if it is not assigned between them.
 
 * *same bits*: every value keeps its bits, NaN, infinities and -0 included. Level 2 has these rules only
   (`preserve-numerics`).

@@ -62,11 +62,15 @@ def _merge(kept: ENode, twin: ENode) -> None:
 class EGraph:
     """The classes of one expression tree. A class is a number; `find` gives the one that stands for it now.
 
-    `triangular`: names of global variables that are known to be triangular matrices.
+    `triangular`: names of global variables that are known to be triangular matrices; `is_data`: whether data alone
+    decide a value of the program.
     """
 
-    def __init__(self, triangular: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, triangular: frozenset[str] = frozenset(), is_data: Callable[[SSAValue], bool] = lambda value: False
+    ) -> None:
         self.triangular = triangular
+        self._is_data = is_data
         self._parents: list[int] = []
         self._classes: dict[int, list[ENode]] = {}
         self._types: list[Attribute] = []
@@ -90,6 +94,10 @@ class EGraph:
 
     def literal(self, number: int) -> Literal | None:
         return self.literals.get(self.find(number))
+
+    def is_data(self, number: int) -> bool:
+        """Whether a class has a form of the program that data alone decide."""
+        return any(node.origins and self._is_data(node.origins[0]) for node in self.nodes(number))
 
     # ------------------------------------------------------------ growing
 
@@ -268,11 +276,14 @@ class EGraph:
     # ------------------------------------------------------------ choosing
 
     def cheapest(self, cost: Callable[[ENode, list[Attribute]], float]) -> dict[int, ENode]:
-        """The node of each class with the smallest sum of costs; of equal ones that of the program."""
+        """The node of each class with the smallest sum of costs; of equal ones that of the program.
+
+        What a rule computes of data costs nothing: that is done once.
+        """
         best: dict[int, ENode] = {}
         total: dict[int, float] = {}
         own = {
-            node: cost(node, [self.type_of(child) for child in node.children])
+            node: 0.0 if self._is_of_data(node) else cost(node, [self.type_of(child) for child in node.children])
             for nodes in self._classes.values()
             for node in nodes
         }
@@ -287,6 +298,9 @@ class EGraph:
                         best[number], total[number] = node, sum_
                         changed = changed or sum_ < known - 1e-9
         return best
+
+    def _is_of_data(self, node: ENode) -> bool:
+        return not node.origins and bool(node.children) and all(map(self.is_data, node.children))
 
     def _preferred(self, node: ENode, other: ENode | None) -> bool:
         return other is not None and bool(node.origins) and not other.origins

@@ -123,6 +123,10 @@ class Rewriter:
             self._definitions = library_calls.definitions(self.program)
         return self._definitions.symbol(name, types)
 
+    def is_data(self, value: SSAValue) -> bool:
+        """Whether data alone decide a value, by the types of the program."""
+        return not self._autodiff.of(value)
+
     def autodiff(self, operands: Sequence[SSAValue], replaced: stan.CallOp | None) -> list[int]:
         """The `autodiff` bits of a new call; those of the call that it replaces count for what came from it."""
         bits = [int(self._autodiff.of(operand)) for operand in operands]
@@ -319,7 +323,7 @@ class _Tree:
 
     def build(self, heads: Iterable[str]) -> None:
         """Makes the e-graph of the tree as it is."""
-        self.graph = EGraph(self.rewriter.triangular)
+        self.graph = EGraph(self.rewriter.triangular, self.rewriter.is_data)
         for op, head in zip(self.ops, heads, strict=True):
             value = op.results[0]
             children = tuple(self._class_of(operand) for operand in op.operands)

@@ -16,6 +16,7 @@ _TYPES: dict[str, Attribute] = {
 }  # fmt: skip
 
 
+_DATA = "data "
 _NO_TYPES = (("literal",), ("triangular",))
 
 
@@ -45,7 +46,8 @@ def _depth(term: Term) -> int:
 
 
 def type_named(word: str) -> Attribute:
-    """The type that a word of the table means: `array[] vector`."""
+    """The type that a word of the table means: `array[] vector`, `data real`."""
+    word = word.removeprefix(_DATA)
     if word.startswith("array[] "):
         return stan.array_of(_TYPES[word.removeprefix("array[] ")], 1)
     return _TYPES[word]
@@ -53,12 +55,14 @@ def type_named(word: str) -> Attribute:
 
 @cache
 def guard(words: tuple[str, ...]) -> Guard:
-    """Whether a class is of one of the types, or a `literal`, or a `triangular` variable."""
+    """Whether a class is of one of the types, data alone if they say so, or a `literal`, or a `triangular` variable."""
     if words == ("literal",):
         return lambda graph, number: graph.literal(number) is not None
     if words == ("triangular",):
         return _is_triangular
     types = _types(words)
+    if words[0].startswith(_DATA):
+        return lambda graph, number: graph.type_of(number) in types and graph.is_data(number)
     return lambda graph, number: graph.type_of(number) in types
 
 

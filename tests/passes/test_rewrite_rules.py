@@ -129,8 +129,12 @@ class Writer:
             elif type_ == "array[] int":
                 data += f"array[3] int {target}; "
             elif type_ != "literal":
-                form = SPECIAL.get((name, type_), DECLARATIONS[type_])
-                parameters += form.format(bounds=BOUNDS.get(name, "lower=0.1, upper=0.5"), name=target) + " "
+                form = SPECIAL.get((name, type_), DECLARATIONS[type_.removeprefix("data ")])
+                declared = form.format(bounds=BOUNDS.get(name, "lower=0.1, upper=0.5"), name=target) + " "
+                if type_.startswith("data "):
+                    data += declared
+                else:
+                    parameters += declared
         blocks = {
             "data": [data], "parameters": [parameters], "transformed parameters": self.transformed,
             "model": self.model, "generated quantities": self.generated,
@@ -145,6 +149,10 @@ class Writer:
                 values[variable(name, type_)] = number
             elif type_ == "array[] int":
                 values[variable(name, type_)] = [number, number, number]
+            elif type_ == "data real":
+                values[variable(name, type_)] = 0.3
+            elif type_.startswith("data "):
+                values[variable(name, type_)] = [0.2, 0.3, 0.4]
         return values
 
 

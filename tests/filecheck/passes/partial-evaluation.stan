@@ -165,3 +165,31 @@ generated quantities {
 // CHECK-NEXT:  c = square(x);
 // CHECK-NEXT:  d = exp(2);
 // CHECK-NEXT:  e = x;
+
+// -----
+
+// Logarithms of what multiplies a rate are taken once, of data alone.
+data {
+  int N;
+  matrix[N, 2] X;
+  vector[N] exposure;
+  array[N] int y;
+}
+transformed data {
+  vector[N] share = exposure / sum(exposure);
+}
+parameters {
+  real a;
+  vector[2] b;
+  vector<lower=0>[N] scale;
+}
+model {
+  y ~ poisson(exposure .* exp(a + X * b));
+  for (n in 1 : N) {
+    y[n] ~ poisson(exp(a * X[n, 1]) * share[n]);
+  }
+  y ~ poisson(scale .* exp(a + X * b));
+}
+// CHECK:       y ~ poisson_log_glm(X, a + log(exposure), b);
+// CHECK:         y[n] ~ poisson_log(fma(a, X[n, 1], log(share[n])));
+// CHECK:       y ~ poisson(scale .* exp(a + X * b));
