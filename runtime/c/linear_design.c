@@ -31,6 +31,8 @@ enum {
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
 static const double LESS_WORK = 1.25, FULL_RANK = 1e-11;
+/* Squares of numbers of columns, of all rows: so many take about a millisecond, which binding may in any case. */
+static const double SHORT = 7e6;
 /* Numbers that a loop reads meanwhile, of all and of each: of rows in twice the digits, and of rows relative to two points. */
 static const double TWOFOLD_CALL = 400, TWOFOLD_WORK = 30, TWO_POINTS_CALL = 100, TWO_POINTS_WORK = 4;
 
@@ -113,7 +115,7 @@ ULAM_API void ulam_design_begin(ulam_context *ctx, int64_t *state, int64_t own, 
     d.refused = TOO_MANY_KEYS;
   else if (LESS_WORK * reduced_size(0, 0, (double)shared) > size || (!own && (double)known[0] <= n))
     d.refused = TOO_FEW_ROWS; /* of as many columns as rows some depend on others: they would have twice the digits */
-  else if (n * n > 4 * (30 + n) * (double)entries)
+  else if (n * n > 4 * (30 + n) * (double)entries + SHORT / (double)known[0])
     d.refused = TOO_SLOW;
   if (d.refused) {
     d.turns = 0, d.rows = known[0];

@@ -88,3 +88,13 @@ def test_an_entry_out_of_range_is_told_where_it_is_read() -> None:
             ulam.StanModel(f"{DATA}model {{ {FORMS['csr']} }}", values, opt_level=level).log_density(np.zeros(18))
         told.append(str(error.value))
     assert told[0] == told[1] and "out of range" in told[0]
+
+
+@pytest.mark.parametrize(("n", "is_reduced"), [(2000, True), (20000, False)])
+def test_many_columns_are_reduced_where_it_takes_a_moment(n: int, is_reduced: bool) -> None:
+    """Rows of a few entries in 45 columns: a gradient of the loop takes no time to speak of."""
+    rng = np.random.default_rng(2)
+    values = data_of(n) | {"K": 45, "pair": rng.integers(1, 46, (n, 2))}
+    model = ulam.StanModel(f"{DATA}model {{ {FORMS['members of two']} }}", values)
+    (choice,) = (choice for choice in model.layout_choices() if choice.layout == "reduced rows")
+    assert choice.taken == is_reduced and ("too long" in choice.reason) != is_reduced
