@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer, known_constant
+from ulam.dialects.scalar_ops import constant_integer, is_same_integer, known_constant, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside, terminator
+from ulam.passes.analysis.nesting import block_of, is_inside, terminator
 from ulam.passes.loops.coalesced_rows import is_of_layouts
 from ulam.passes.loops.data_choices import DataChoices
 from ulam.passes.loops.data_slices import DataSlices
@@ -60,7 +60,9 @@ class LinearTerm:
     """The key in rows that have the term, and NO_KEY in others, where it is read in a branch of data."""
     loops: tuple[scf.ForOp, ...] = ()
     moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
-    """Variables of loops that filled a buffer of an element per row, and those of the rows that they stand for."""
+    """Variables of loops that filled a buffer, and what they are for the element that a row reads: those of the row, or
+    data.
+    """
 
     def is_of_one_row(self, rows: tuple[SSAValue, ...]) -> bool:
         """Whether the leaf is another one in each row: whether the key is their variable, or stands for it."""
@@ -109,6 +111,8 @@ class Nest:
     _terms: dict[SSAValue, Terms | None] = field(default_factory=dict[SSAValue, "Terms | None"])
     _fillers: dict[tuple[SSAValue, ...], Nest] = field(default_factory=dict[tuple[SSAValue, ...], "Nest"])
     """Nests that fill buffers, by their rows: what is read from one of them several times is looked at once."""
+    _places: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Variables of their rows, and which of these each row reads."""
     _written: set[object] | None = None
 
     # ------------------------------------------------------------ what values are
@@ -454,21 +458,33 @@ class Nest:
         variable, index = filler.body.block.args[0], writer.operands[1] if added else writer.operands[2]
         moves = ((variable, loop.body.block.args[0]) for loop in reader if covers(filler, loop))
         moved = next((pair for pair in moves if pair[1] in self.rows and same_index(index, load.index, pair)), None)
-        if moved is None:
-            return None
+        if moved is None and ahead and index is variable and self._is_listed(load, alloc, filler):
+            moved = variable, load.index
+        if moved is None or self._places.setdefault(*moved) is not moved[1]:
+            return None  # rows read several elements
         value = writer.operands[2] if added else writer.operands[0]
         outer, rows = (around[0], moved[:1]) if ahead else (self.outer, (*self.rows, variable))
         inside = self._filler(outer, rows)
         if inside is None or not all(inside._has_fixed_bounds(loop) for loop in around[:-1]):
             return None
         terms = inside.terms(value)
-        if terms is None or (around[:-1] and any(term.key is not None for term in terms)):
-            return None
+        is_of_row = moved[1] in self.rows
+        if terms is None or ((around[:-1] or not is_of_row) and any(term.key is not None for term in terms)):
+            return None  # elements of groups are coefficients of these
         if ahead:
             self._add_fill(around[0], reader[0], inside, moved)
         for loop in reversed(around[:-1]):
             terms = [replace(term, loops=(loop, *term.loops)) for term in terms]
         return [replace(term, moved=(*term.moved, moved)) for term in terms]
+
+    def _is_listed(self, load: rt.LoadOp, alloc: rt.AllocOp, filler: scf.ForOp) -> bool:
+        """Whether data of each row say which element it reads, of memory that a nest fills as a whole."""
+        facts, block = self.facts(load.index), block_of(load.index)
+        if facts is None or facts.varied or block is None or not isinstance(block.parent_op(), scf.ForOp):
+            return False
+        is_whole = constant_integer(filler.lb) == 0 and constant_integer(filler.step) == 1
+        is_whole = is_whole and is_same_integer(not_clamped(filler.ub), not_clamped(alloc.count))
+        return is_whole and load.buffer is alloc.res and not self.is_shared(load.index)
 
     def _is_filled(self, filler: scf.ForOp) -> bool:
         """Whether what a nest ahead stores would be the same where this one is."""
@@ -489,6 +505,7 @@ class Nest:
                 changes=self.changes,
                 may_vary=self.may_vary,
                 _fillers=self._fillers,
+                _places=self._places,
             )
         return self._fillers[rows]
 

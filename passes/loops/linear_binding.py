@@ -217,7 +217,7 @@ class Binding:
         write, env = self._within(self._loops(), copier, write)
         for term in (*self.square.terms, *self.statement.checked):
             for variable, stands_for in reversed(term.moved):
-                env[variable] = env[stands_for]
+                env[variable] = copier.value(stands_for, env, write)
         return write, env
 
     def _loops(self) -> list[scf.ForOp]:

@@ -30,8 +30,8 @@ from ulam.passes.analysis.nesting import is_inside
 from ulam.passes.loops.affine_rows import Arms, DataChoices, LinearTerm, Nest, row_op, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
-from ulam.passes.loops.effects import PURE
-from ulam.passes.loops.filled_buffers import MemoryChanges
+from ulam.passes.loops.effects import PURE, viewed
+from ulam.passes.loops.filled_buffers import MemoryChanges, memory_filled_by
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_flags import Flags
 from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums, are_of_different_lengths
@@ -211,7 +211,8 @@ def _squares(
         found.squares.append(Square(steps, terms, columns, into))
     known = {_identity(term) for square in found.squares for term in square.terms}
     flags = Flags(nest, scales, known, sums=found.sums)
-    fills = {filler: fill.stays for filler, fill in nest.fills.items()}
+    read = _read_by_leaves(found)
+    fills = {filler: fill.stays or not read.isdisjoint(memory_filled_by(filler)) for filler, fill in nest.fills.items()}
     if not flags.are_kept(loop) or not all(
         stays or flags.of_fill(nest.fills[filler]).are_kept(filler) for filler, stays in fills.items()
     ):
@@ -221,6 +222,25 @@ def _squares(
     found.fills, found.checked = fills, list(flags.checked)
     scales.keep_to_arms()
     return found
+
+
+def _read_by_leaves(found: SquareSums) -> set[object]:
+    """What makes the memory that coefficients are read of: evaluations need it, too."""
+    read: set[object] = set()
+    nests = (found.loop, *found.scales.nest.fills)
+    work = [value for square in found.squares for term in square.terms for value in term.leaf]
+    seen = set(work)
+    while work:
+        value = work.pop()
+        op = value.owner
+        if not isinstance(op, Operation) or not any(is_inside(value, nest) for nest in nests):
+            continue
+        if isinstance(op, rt.LoadOp):
+            read.add(viewed(op.buffer).owner)
+        more = [value for value in op.operands if value not in seen]
+        seen.update(more)
+        work += more
+    return read
 
 
 def _put_beside(found: SquareSums, addend: _Addend, scales: RowScales) -> bool:

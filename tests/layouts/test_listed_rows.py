@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from level_outcomes import outcome
+from level_outcomes import assert_same_outcomes, outcome
 
 import ulam
 from ulam.passes.loops.elements_by_index import ElementsByIndex
@@ -88,3 +88,44 @@ def test_what_is_read_otherwise_is_filled_once(name: str) -> None:
     model, plain = ulam.StanModel(text, data), ulam.StanModel(text, data, opt_level=0)
     point = np.random.default_rng(1).normal(size=plain.param_unc_num()) / 3
     np.testing.assert_allclose(model.log_density_gradient(point)[1], plain.log_density_gradient(point)[1], rtol=1e-10)
+
+
+DESIGN = """
+data { int N; matrix[N, 3] X; vector[N] x, y; array[N] int seen, g; }
+transformed data {
+  array[sum(seen)] int some;
+  array[N - sum(seen)] int others;
+  { int a = 0; int b = 0;
+    for (n in 1 : N) { if (seen[n]) { a += 1; some[a] = n; } else { b += 1; others[b] = n; } } }
+}
+parameters { vector[3] b; real a; vector[4] u; real<lower=0> s; }
+"""
+LISTED = {
+    "a product": "vector[N] mu = a + X * b; y[some] ~ normal(mu[some], s);",
+    "another list": """vector[N] mu = a + X * b; y[some] ~ normal(mu[some], s);
+      target += normal_lccdf(y[others] | mu[others], s);""",
+    "loops": """vector[N] mu; for (n in 1 : N) mu[n] = a * x[n] + X[n] * b;
+      for (k in 1 : size(some)) y[some[k]] ~ normal(mu[some[k]], s);
+      target += normal_lcdf(y[others] | mu[others], s);""",
+}
+NOT_LISTED = {
+    "two elements": "vector[N] mu = X * b; for (n in 1 : N) y[n] ~ normal(mu[n] - a * mu[g[n]], s);",
+    "two lists": "vector[N] mu = X * b; for (n in 1 : N) y[n] ~ normal(mu[seen[n] + 1] - mu[g[n]], s);",
+    "elements of groups": "vector[4] mu = a + u; y ~ normal(mu[g] + X * b, s); target += -max(mu);",
+}
+
+
+@pytest.mark.parametrize("name", [*LISTED, *NOT_LISTED])
+def test_normal_rows_of_a_list_are_reduced(name: str) -> None:
+    rng = np.random.default_rng(3)
+    program = ulam.StanProgram(f"{DESIGN}model {{ u ~ std_normal(); {(LISTED | NOT_LISTED)[name]} }}")
+    for n in (0, 2, 500):
+        values = {
+            "N": n, "X": rng.normal(size=(n, 3)), "x": rng.normal(size=n), "y": rng.normal(size=n),
+            "seen": rng.integers(0, 2, n), "g": rng.integers(1, min(4, max(n, 1)) + 1, n),
+        }  # fmt: skip
+        expected, found = (program(values, opt_level=level) for level in (0, 3))
+        for at in (0, 3, 8):
+            assert_same_outcomes(expected, found, at=at)
+    if name in LISTED:
+        assert any(choice.layout == "reduced rows" and choice.taken for choice in found.layout_choices())
