@@ -319,6 +319,8 @@ _PIECES = {
 # Products of data, sparse or not, and coefficients (runtime/c/design_products.c): columns of x begin at `offsets`,
 # neighbours in one are `stride` apart.
 SPARSE_FIGURES = 9
+LISTED_HEAD = 10
+LISTED_FIGURES = (3, 8, 9)  # of it: columns, entries, bytes
 _SPARSE: dict[str, Kernel] = {
     "sparse_range": Kernel("in:i64[2] kept:i64[2] value:i64 value:i64"),
     # the entries of each column, figures
@@ -329,6 +331,8 @@ _SPARSE: dict[str, Kernel] = {
         f"in:f64 in:i64[k] k:i64 stride:i64 in:i64[2] in:i64[k] in:i64[{SPARSE_FIGURES}] "
         "out:i64[d] d:i64 out:i32[n] n:i64 out:f64[w] w:i64"
     ),
+    # the head of rows that have nothing but entries
+    "listed_rows": Kernel(f"in:i32[n] n:i64 in:f64[m] m:i64 rows:i64 out:i64[{LISTED_HEAD}]", throws=True),
     "design_product": _differentiable(
         "in:f64[k] k:i64 in:f64 in:i64 in:i32 in:f64 value:i64 m:i64 out:f64[m]", "design_product_pullback",
         tangent="linear",

@@ -85,6 +85,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "form-layouts": (*_any("loop:ad.target_add"), *_any("loop:arith.mulf")),
     "chosen-elements": (*_any("loop:scf.if"), *_any("loop:costly")),
     "elements-of-views": (*_any("loop:rt.view"), *_any("loop:rt.load")),
+    "listed-products": (*_any("loop:scf.for"), *_any("loop:arith.addf fma"), *_any("loop:arith.extsi")),
     "products-ahead": (*_any("loop:scf.for"), *_any("loop:arith.mulf fma")),
     "design-products": (*_any("loop:scf.for"), *_any("loop:arith.mulf fma")),
     "columns-together": (*_any("loop:scf.for"), *_any("loop:arith.mulf fma")),

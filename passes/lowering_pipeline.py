@@ -107,6 +107,7 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         'if-changed{passes="invariant-kernels,batch-kernels" '
         'then="invariant-loops,tabulate-invariants{branches=true},dead-stores,cse,dce"}',
         'if-changed{passes="elements-of-views,chosen-elements,products-ahead" then="cse,licm,dce"}',
+        *(('if-changed{passes="listed-products" then="fold,cse,licm,dce"}',) if layouts else ()),
         *(EQUAL_DESIGNS if layouts and not hessian else ()),
         *(("design-products",) if layouts else ()),
         'if-changed{passes="columns-together" then="cse,licm,dce"}',

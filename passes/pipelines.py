@@ -52,6 +52,7 @@ PASSES: dict[str, str] = {
     "solved-columns": "ulam.passes.loops.solved_columns:SolvedColumns",
     "form-layouts": "ulam.passes.loops.form_layouts:FormLayouts",
     "chosen-elements": "ulam.passes.loops.chosen_elements:ChosenElements",
+    "listed-products": "ulam.passes.loops.listed_products:ListedProducts",
     "products-ahead": "ulam.passes.loops.products_ahead:ProductsAhead",
     "design-products": "ulam.passes.loops.design_products:DesignProducts",
     "columns-together": "ulam.passes.loops.columns_together:ColumnsTogether",

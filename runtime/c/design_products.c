@@ -5,14 +5,16 @@
  * are read where they are: all, if the matrix is not sparse. Of the others a row has a list: columns, and values unless
  * all of these are 1. Rows of equally many entries, as blocks of indicators give them, are found by their number alone.
  *
- * A zero times what is not finite is NaN, so coefficients, or adjoints, that are not finite go through all entries. */
+ * A zero times what is not finite is NaN, so coefficients, or adjoints, that are not finite go through all entries. Rows
+ * may also have nothing but entries, as those of a sparse matrix: then no matrix is there, and no zeros. */
 #include <math.h>
 #include <string.h>
 
 #include "dense.h"
 
-/* The head of a design; the offsets of its columns and the numbers of those that are read where they are follow. */
-enum { LOW, ROWS, STRIDE, COLUMNS, WHOLE, PER_ROW, ONES, HEAD };
+/* The head of a design; the offsets of its columns and the numbers of those that are read where they are follow. Of
+ * LISTED entries there is no matrix, and nothing follows. */
+enum { LOW, ROWS, STRIDE, COLUMNS, WHOLE, PER_ROW, ONES, LISTED, HEAD };
 
 /* What the kernels below tell of a design. */
 enum { OUTCOME, F_ROWS, F_COLUMNS, F_ENTRIES, F_WHOLE, F_BYTES, DESIGN_SIZE, INDEX_SIZE, VALUES_SIZE, FIGURES };
@@ -96,6 +98,7 @@ ULAM_API void ulam_sparse_rows(ulam_context *ctx, const double *x, const int64_t
   (void)ctx, (void)n, (void)d;
   int64_t low = range[0], rows = figures[F_ROWS], *whole = design + HEAD + k;
   design[LOW] = low, design[ROWS] = rows, design[STRIDE] = stride, design[COLUMNS] = design[WHOLE] = k;
+  design[LISTED] = 0;
   memcpy(design + HEAD, offsets, (size_t)k * 8);
   if (figures[OUTCOME] != TAKEN) return;
   int32_t *columns = index + rows + 1;
@@ -127,6 +130,27 @@ ULAM_API void ulam_sparse_rows(ulam_context *ctx, const double *x, const int64_t
   design[WHOLE] = figures[F_WHOLE], design[PER_ROW] = rows ? per_row : 0, design[ONES] = m == 0;
 }
 
+/* A design of `rows` rows whose entries are all that there is: where those of each row begin, and at the end the last ones
+ * end, their columns, and their values. Besides, how many bytes they take. */
+ULAM_API int32_t ulam_listed_rows(ulam_context *ctx, const int32_t *index, int64_t n, const double *values, int64_t m,
+                                  int64_t rows, int64_t *design) {
+  memset(design, 0, (HEAD + 2) * 8);
+  if (n > INT32_MAX)
+    return ulam_fail(ctx, ULAM_FATAL, "rows have %lld entries, and layouts of the data are for at most %d: without layouts "
+                     "they are added up", (long long)m, INT32_MAX);
+  const int32_t *columns = index + rows + 1;
+  int64_t last = -1, per_row = rows ? index[1] - index[0] : 0, ones = 1;
+  for (int64_t e = 0; e < m; ++e) {
+    if (columns[e] > last) last = columns[e];
+    ones = ones && values[e] == 1;
+  }
+  for (int64_t i = 0; i < rows && per_row >= 0; ++i)
+    if (index[i + 1] - index[i] != per_row) per_row = -1;
+  design[ROWS] = rows, design[COLUMNS] = last + 1, design[PER_ROW] = per_row, design[ONES] = ones, design[LISTED] = 1;
+  design[HEAD] = m, design[HEAD + 1] = 4 * n + 8 * (m + HEAD + 2);
+  return ULAM_OK;
+}
+
 /* ------------------------------------------------------------------------------------------------ evaluations */
 
 typedef struct {
@@ -137,7 +161,7 @@ typedef struct {
   int64_t n, stride, per_row;
 } some_rows;
 
-static int is_dense(const int64_t *design) { return design[WHOLE] == design[COLUMNS]; }
+static int is_dense(const int64_t *design) { return !design[LISTED] && design[WHOLE] == design[COLUMNS]; }
 
 static some_rows rows_of(const double *x, const int64_t *design, const int32_t *index, const double *values,
                          int64_t first, int64_t n) {
@@ -220,7 +244,7 @@ enum { MOST_SIDES = 2 };
 static void multiply(int sides, const double *const *b, const double *x, const int64_t *design, const int32_t *index,
                      const double *values, int64_t first, int64_t m, double *const *y) {
   int all = is_dense(design);
-  for (int side = 0; side < sides && !all; ++side) all = !all_finite(design[COLUMNS], b[side]);
+  for (int side = 0; side < sides && !all && !design[LISTED]; ++side) all = !all_finite(design[COLUMNS], b[side]);
   for (int64_t block = 0; block < m; block += BLOCK) {
     some_rows rows = rows_of(x, design, index, values, first + block, m - block < BLOCK ? m - block : BLOCK);
     dense_columns columns = whole_columns(&rows, all);
@@ -238,7 +262,7 @@ static void pull_back(int sides, const double *x, const int64_t *design, const i
     int all = is_dense(design);
     const double *slopes[MOST_SIDES];
     for (int side = 0; side < sides; ++side) slopes[side] = y_adj[side] + block;
-    for (int side = 0; side < sides && !all; ++side) all = !all_finite(rows.n, slopes[side]);
+    for (int side = 0; side < sides && !all && !design[LISTED]; ++side) all = !all_finite(rows.n, slopes[side]);
     dense_columns columns = whole_columns(&rows, all);
     dense_dot_columns(&columns, sides, slopes, b_adj);
     for (int side = 0; side < sides && !all; ++side) pull_back_listed(&rows, slopes[side], b_adj[side]);

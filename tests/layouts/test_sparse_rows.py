@@ -1,4 +1,4 @@
-"""Normal linear models whose rows sum up coefficients that data of each entry choose: sparse designs."""
+"""Rows that sum up coefficients which data of each entry choose, as products with sparse designs."""
 
 from __future__ import annotations
 
@@ -31,6 +31,18 @@ FORMS = {
       y ~ normal(mu, s); g ~ poisson_log(mu);""",
     "two designs": """y ~ normal(a + csr_matrix_times_vector(N, K, w, v, u, b)
       + csr_matrix_times_vector(N, J, w, v, u, e), s);""",
+}
+OTHERS = {
+    "counts": "g ~ poisson_log(a + csr_matrix_times_vector(N, K, w, v, u, b));",
+    "heavy tails": "y ~ student_t(4, csr_matrix_times_vector(N, K, w, v, u, b) + e[g], s);",
+    "a sum of a row": """for (n in 1 : N) { real eta = a; for (k in u[n] : u[n + 1] - 1) eta += b[v[k]];
+      g[n] ~ neg_binomial_2_log(eta, s); }""",
+    "computed weights": """for (n in 1 : N) { real eta = 0;
+      for (k in u[n] : u[n + 1] - 1) eta += b[v[k]] * exp(-w[k] * x[n]); y[n] ~ logistic(eta, s); }""",
+    "transformed coefficients": """vector[K] c = exp(b); vector[N] eta = csr_matrix_times_vector(N, K, w, v, u, c);
+      g ~ poisson_log(eta); y ~ cauchy(eta, s);""",
+    "two sums": """y ~ student_t(4, csr_matrix_times_vector(N, K, w, v, u, b)
+      .* csr_matrix_times_vector(N, J, w, v, u, e), s);""",
 }
 
 
@@ -98,3 +110,39 @@ def test_many_columns_are_reduced_where_it_takes_a_moment(n: int, is_reduced: bo
     model = ulam.StanModel(f"{DATA}model {{ {FORMS['members of two']} }}", values)
     (choice,) = (choice for choice in model.layout_choices() if choice.layout == "reduced rows")
     assert choice.taken == is_reduced and ("too long" in choice.reason) != is_reduced
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_sums_of_entries_are_calls(name: str) -> None:
+    program = ulam.StanProgram(f"{DATA}model {{ b ~ normal(0, 1); {OTHERS[name]} }}")
+    empty = data_of(300) | {"u": np.ones(301, int), "M": 0, "w": np.zeros(0), "v": np.zeros(0, int)}
+    ones = data_of(300) | {"w": np.ones(data_of(300)["M"])}
+    chosen = np.random.default_rng(1).integers(1, 9, 600)
+    pairs = {"u": 2 * np.arange(301) + 1, "M": 600, "w": np.ones(600), "v": chosen}
+    for values in (data_of(0), data_of(1), data_of(3), data_of(1500), empty, ones, data_of(300) | pairs):
+        expected, found = (program(values, opt_level=level) for level in (0, 3))
+        for at in (0, 3, 17):
+            assert_same_outcomes(expected, found, at=at)
+        assert_same_products(expected, found, np.random.default_rng(3))
+        figures = [choice.figures for choice in found.layout_choices() if choice.layout == "listed entries"]
+        assert figures and all(each["entries"] == values["M"] for each in figures)
+
+
+NOT_LISTED = {
+    "a parameter decides": """for (n in 1 : N) { real eta = 0; if (a > 0) for (k in u[n] : u[n + 1] - 1) eta += b[v[k]];
+      y[n] ~ cauchy(eta, s); }""",
+    "coefficients in order": """for (n in 1 : N) { real eta = 0; for (k in 1 : g[n]) eta += b[k] * w[k];
+      y[n] ~ cauchy(eta, s); }""",
+    "of the row before": """vector[N] eta; for (n in 1 : N) { real total = 0;
+      for (k in u[n] : u[n + 1] - 1) total += w[k] * (v[k] < n ? eta[v[k]] : a); eta[n] = total; }
+      y ~ cauchy(eta, s);""",
+}
+
+
+@pytest.mark.parametrize("name", NOT_LISTED)
+def test_other_sums_stay(name: str) -> None:
+    expected, found = (
+        ulam.StanModel(f"{DATA}model {{ {NOT_LISTED[name]} }}", data_of(300), opt_level=level) for level in (0, 3)
+    )
+    assert_same_outcomes(expected, found, at=3)
+    assert not any(choice.layout == "listed entries" for choice in found.layout_choices())
