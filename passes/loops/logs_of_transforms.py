@@ -15,6 +15,9 @@ What the exponential makes 0, 1 or infinity keeps its logarithm: -infinity or in
 slope, which is infinite where a probability has become 1 (`log_of_zero`, `inv_logit_of_bounds`), or 1 / x overflows
 (`log_given`). Otherwise results are nearer to the truth than those of rounded arguments: log1m(theta) for theta near 1.
 
+An exponential of which nothing is needed but whether it is positive and finite, as of a mean that a density checks, is
+not computed: `exp(u) > 0` is `u > -745.13`, exactly where it is rounded to 0.
+
 What one arm of a branch in a loop takes the logarithm of, and the other one that of 1 less it, stays for
 `logs-of-choices`, which makes one logarithm of both. Levels 3 and 4.
 """
@@ -266,6 +269,33 @@ def _log_of_rest(op: rt.MathOp, p: SSAValue, rest: SSAValue | None) -> SSAValue 
     return write.choice(is_one, least, write.function("log1m_inv_logit", u))
 
 
+# ---------------------------------------------------------------- checks of exponentials
+
+_EXP_IS_0, _EXP_IS_FINITE = -745.1332191019412, 709.782712893384
+"""Up to the first it is 0, up to the second finite."""
+
+
+def _compared(op: Operation) -> SSAValue | None:
+    """A comparison of exp(u) with 0 or an infinity as one of u, if all that is done with exp(u) are such."""
+    assert isinstance(op, arith.CmpfOp)
+    if (u := _function(op.lhs, "exp")) is None or not all(_is_check(use.operation) for use in op.lhs.uses):
+        return None
+    write, is_above_0 = _before(op), predicate_of(op) == "ogt" and known_constant(op.rhs) == 0.0
+    if is_above_0:
+        return write.compared("ogt", u, write.number(_EXP_IS_0))
+    if predicate_of(op) == "olt":
+        return write.compared("ole", u, write.number(_EXP_IS_FINITE))
+    return write.compared("ord", u, u)
+
+
+def _is_check(op: Operation) -> bool:
+    if not isinstance(op, arith.CmpfOp):
+        return False
+    limit, predicate = known_constant(op.rhs), predicate_of(op)
+    is_ordered = predicate == "ord" and op.lhs is op.rhs
+    return is_ordered or (predicate, limit) in (("ogt", 0.0), ("oge", 0.0), ("ogt", -inf), ("olt", inf))
+
+
 # ---------------------------------------------------------------- choices between them
 
 _SIGNS = {"log_inv_logit": (False, False), "log1m_inv_logit": (False, True), "log1p_exp": (True, True)}
@@ -371,6 +401,7 @@ def _math(op: Operation) -> SSAValue | None:
 _RULES: dict[type[Operation], Callable[[Operation], SSAValue | None]] = {
     arith.DivfOp: _divided,
     arith.AddfOp: _plus_zero,
+    arith.CmpfOp: _compared,
     arith.SelectOp: _chosen,
     scf.IfOp: _chosen,
     rt.MathOp: _math,

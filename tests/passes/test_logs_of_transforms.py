@@ -169,6 +169,22 @@ def test_choices_are_of_arguments() -> None:
             np.testing.assert_allclose(found[1], expected[1], rtol=1e-14)
 
 
+def test_what_is_checked_of_exponentials_alone_is_checked_of_arguments() -> None:
+    """Exactly where they are 0 or infinity by rounding."""
+    text = "parameters { real u; } model { 3 ~ neg_binomial_2(exp(u), 2); }"
+    plain, checked = (ulam.StanModel(text, opt_level=level) for level in (1, 3))
+    outcomes: list[bool] = []
+    for border in (-745.1332191019412, 709.782712893384):
+        for u in (np.nextafter(border, -1e4), border, np.nextafter(border, 1e4), border - 1, border + 1):
+            expected, found = (told(model, np.array([u]), jacobian=True) for model in (plain, checked))
+            assert isinstance(expected, str) == isinstance(found, str), u
+            assert not isinstance(found, str) or found == expected
+            outcomes.append(isinstance(found, str))
+    assert outcomes == [True, True, False, True, False, False, False, True, False, True]
+    for u in (math.inf, -math.inf, math.nan):
+        assert told(plain, np.array([u]), jacobian=True) == told(checked, np.array([u]), jacobian=True)
+
+
 def test_remarks_name_the_line() -> None:
     from ulam.passes.remarks import collect_remarks
 
