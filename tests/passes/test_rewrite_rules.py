@@ -50,6 +50,7 @@ CHUNK = 8
 STEPS = {
     "X * b - t -> -t + X * b",
     "1 / x -> inv(x)",
+    "1 ./ s -> inv(s)",
     "!(i == j) -> i != j",
     "(i - c) - d -> i - (c + d)",
 }

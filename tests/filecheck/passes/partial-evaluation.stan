@@ -193,3 +193,21 @@ model {
 // CHECK:       y ~ poisson_log_glm(X, a + log(exposure), b);
 // CHECK:         y[n] ~ poisson_log(fma(a, X[n, 1], log(share[n])));
 // CHECK:       y ~ poisson(scale .* exp(a + X * b));
+
+// -----
+
+// Logistic functions that are written out, in densities, too; reciprocals of exponentials.
+data { int N; vector[N] x; array[N] int y; }
+parameters { real a, b; real<lower=0> s; }
+model {
+  y ~ bernoulli(1 ./ (1 + exp(-(a + b * x))));
+  for (n in 1:N) y[n] ~ bernoulli(1 / (1 + exp(-a - b * x[n])));
+  for (n in 1:N) { real eta = a + b * x[n]; y[n] ~ bernoulli(exp(eta) / (1 + exp(eta))); }
+  x ~ gamma(s, s * inv(exp(a + b * x)));
+  x ~ exponential(1 ./ exp(a + b * x));
+}
+// CHECK:       y ~ bernoulli_logit(fma(b, x, a));
+// CHECK:         y[n] ~ bernoulli_logit(-(-a - b * x[n]));
+// CHECK:         y[n] ~ bernoulli_logit(eta);
+// CHECK:       x ~ gamma(s, s * exp(-fma(b, x, a)));
+// CHECK:       x ~ exponential(exp(-fma(b, x, a)));
