@@ -22,6 +22,9 @@ found by `analysis/value_sets`. So it is of a row of an array that is checked to
 where a loop has `if (has[3, m] == 1)`. Rows alone, as of what was observed, make no switches of a program.
 
 Small programs have no switches: they compile in no time, and would compile again for each.
+
+Where no data are known, as in libraries, all branches are there. Of a large program with switches (`is_large`) this
+code is made by few passes, since nearly none of it will ever run.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from ulam.dialects.stan.expressions import COMPARISONS
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.call_graph import called_by, reachable
+from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.analysis.value_sets import ValueSets, row_of
 from ulam.passes.known_data import ANY_INDEX, Element, IntComparison, KnownSwitches
 from ulam.passes.remarks import remark
@@ -50,6 +54,9 @@ LEAST_OPS = 500
 """Ops in branches that switches decide, with those of the functions called there, of programs that have switches."""
 MOST_VALUES = 16
 """Of an int that is more than compared and known all the same, from the bounds that it is checked for."""
+
+LARGE = 2_000
+"""Ops of a program, those of its functions included, from which it is large."""
 
 _DATA_BLOCKS = ("data", "transformed_data")
 _COMPARING: dict[type[Operation], str] = {stan.BINARY_OPERATORS[symbol]: symbol for symbol in COMPARISONS}
@@ -83,6 +90,16 @@ def switches_of(module: ModuleOp) -> Switches | None:
     deciding += [use for name in kinds for read in uses.arrays[name] for use in read.uses]
     rows = [row for row in uses.rows if uses.is_known_row(row)]
     return Switches(ints, list(comparisons), kinds, rows) if uses.decided_ops(deciding) >= LEAST_OPS else None
+
+
+def is_large(module: ModuleOp) -> bool:
+    """Whether a program has so much in branches of its switches that few passes are to make code for any data."""
+    size = sum(1 for body in own_bodies(module) for _ in ops_within(body))
+    if size < LARGE or switches_of(module) is None:
+        return False
+    message = f"{size} ops, {LARGE} or more, much of them in branches on data: for any data few passes make its code"
+    remark(NAME, _program_of(module).location, "program", message, done=True)
+    return True
 
 
 def specialize_switches(module: ModuleOp, known: KnownSwitches) -> None:

@@ -38,6 +38,7 @@ EQUAL_DESIGNS = (
     'if-changed{passes="unique-designs" then="fold,cse,licm,dce"}',
 )
 """The same for rows that several loops compute one after the other: before reverse mode, which gives them one body."""
+SUMS_TO_TARGET = 'if-changed{passes="sums-to-target" then="cse,dce"}'
 COALESCED_LOOPS = 'if-changed{passes="coalesce-loops" then="fold,cse,licm,dce"}'
 CHOSEN_NESTS = 'if-changed{passes="choose-nests" then="fold,dce"}'
 """Of nests whose inner loops are of different lengths the rows in one loop, for layouts, and twice as these; whether
@@ -78,7 +79,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         'if-changed{passes="normal-terms{function=evaluate}" then="cse,dce"}',
         f'if-changed{{passes="powers-to-exponentials{{function=evaluate}}" then="{tables}"}}',
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
-        'if-changed{passes="sums-to-target" then="cse,dce"}',
+        SUMS_TO_TARGET,
         # Ahead of layouts, which take elements at an index for coefficients of groups.
         'if-changed{passes="elements-by-index" then="fold,cse,dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
@@ -116,33 +117,39 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
     )
 
 
-def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> str:
+def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True, few_passes: bool = False) -> str:
     """The passes that follow `convert-stan-to-loops{unit=...}`, in order.
 
     What they tell each other stands in the module: an attribute of it is the number of slots of the bound table so far,
-    `ad.gradient` asks for reverse mode. `layouts`: levels 3 and 4 choose layouts of the data.
+    `ad.gradient` asks for reverse mode. `layouts`: levels 3 and 4 choose layouts of the data. `few_passes`: of density
+    units there those that a large program gains most by, for the time that they take.
     """
     may_reassociate = opt_level >= REASSOCIATING_LEVEL
     reassociate = "{reassociate=true}" if may_reassociate else ""
     hints = "{nests=true scatters=true}" if may_reassociate else ""
     is_loose = unit.hot and may_reassociate
-    passes = ["simplify", *(_BEFORE_DATA if is_loose else ())]
+    is_thorough = is_loose and not few_passes
+    has_designs = is_loose and layouts and not unit.hessian
+    passes = ["simplify", *(_BEFORE_DATA if is_thorough else ())]
     if unit.has_bind:
         passes.append(ALL_DATA if is_loose else "hoist-data")
     if unit.hot:
-        passes += [f'if-changed{{passes="carried-data" then="fold,cse,dce,{ALL_DATA}"}}'] if is_loose else []
-        passes += ['if-changed{passes="data-divisors{function=evaluate}" then="licm"}'] if is_loose else []
-        passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_loose else ())]
+        passes += [f'if-changed{{passes="carried-data" then="fold,cse,dce,{ALL_DATA}"}}'] if is_thorough else []
+        passes += ['if-changed{passes="data-divisors{function=evaluate}" then="licm"}'] if is_thorough else []
+        passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_thorough else ())]
+        passes += [SUMS_TO_TARGET] if few_passes and is_loose else []
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
-        passes += _behind_fusion(layouts, unit.hessian) if is_loose else ()
-        if is_loose and not unit.hessian:
+        passes += _behind_fusion(layouts, unit.hessian) if is_thorough else EQUAL_DESIGNS[:1] if has_designs else ()
+        if is_thorough and not unit.hessian:
             passes.append(SMALL_SIZES)
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")
     if unit.gradient:
-        passes += ["cse", f"fuse-loops{reassociate}"]
-    if is_loose and not unit.hessian:
+        passes += ["cse", *([] if few_passes else [f"fuse-loops{reassociate}"])]
+    if few_passes and has_designs:
+        passes.append('if-changed{passes="sum-arms,unique-rows" then="fold,cse,dce"}')
+    elif is_thorough and not unit.hessian:
         # Loops over rows have their derivatives now. None of these needs another one's leavings taken away.
         rows = ("sort-rows",) * (layouts and unit.gradient)
         rows += ("sum-arms", *(("unique-rows", "choose-nests") if layouts else ()), "unswitch-loops")
@@ -150,7 +157,7 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True) -> s
         passes += ["strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
-        passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate else [])]
+        passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate and not few_passes else [])]
     if unit.gradient:
         passes.append("split-scatters{divisions=true}" if is_loose else "split-scatters")
     passes += ["release-arena", "stack-buffers", f"loop-hints{hints}"]
@@ -203,6 +210,7 @@ def finish_unit(
     between: Callable[[], None] | None = None,
     *,
     layouts: bool = True,
+    few_passes: bool = False,
     chosen: str | None = None,
 ) -> None:
     """Everything else up to emission. What becomes of equal units is equal.
@@ -215,7 +223,7 @@ def finish_unit(
         text = unit_pipeline(chosen, unit.kind)
         parse_pipeline(text)  # what is wrong with it is told before anything runs
     else:
-        text = lowering_pipeline(unit.kind, opt_level, layouts)
+        text = lowering_pipeline(unit.kind, opt_level, layouts, few_passes)
     with remembering():
         run_nested(_CONTEXT, unit.module, text, between)
     unit.n_slots = slots_of(unit.module)

@@ -88,6 +88,7 @@ class _Keys:
                 "layouts": self._options.layouts,
                 "externals": self._options.externals,
                 "pieces": self._options.may_be_pieces,
+                "few_passes": self._options.may_have_few_passes,
                 "exact_blocks": exact_blocks(),
                 "data": self.known.digest if self.known is not None and not UNITS[unit].locating else None,
             },

@@ -21,7 +21,7 @@ from ulam.library.records import record
 from ulam.passes.running import PassObserver, observed_by
 from ulam.passes.units import UNITS
 from ulam.runtime.assembly_listing import Assembly, read_assembly
-from ulam.runtime.compiler import CompileOptions, Compiler, llvm_pipeline, load_stages
+from ulam.runtime.compiler import CompileOptions, Compiler, load_stages
 from ulam.runtime.interpreter_settings import compiling
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def record_compile(
         seconds = max(0.0, _rest(watcher, begun, spent, count))
         watcher.end_phase()
     watcher.close(PassRun("emit LLVM IR", MACHINE, 0, seconds), llvm_lines(emitted))
-    assembly = _generate(watcher, emitted, llvm_pipeline(UNITS[unit], options.opt_level))
+    assembly = _generate(watcher, emitted, compiler.llvm_pipeline(UNITS[unit]))
     return CompileRecord(
         text, name, _sources(compiler, text, name), unit, options.passes, watcher.runs, remarks, assembly
     )

@@ -60,12 +60,20 @@ class CompileOptions:
 
     pieces: bool = False
     """Large programs are compiled in pieces (see `passes.pieces`): for programs that run in this process."""
+    few_passes: bool = True
+    """Large programs that are compiled whole, for any data, have code that few passes make, those of the level not
+    among them (see `passes.data_switches`): it is for others to run."""
 
     @property
     def may_be_pieces(self) -> bool:
         """Whether a large program is to be taken to pieces. Below level 3 the order of additions is the program's."""
         as_usual = self.opt_level == 3 and self.pipeline is None and self.profile == "on"
         return self.pieces and as_usual and not (self.lines or self.externals)
+
+    @property
+    def may_have_few_passes(self) -> bool:
+        """Whether that is so for a large program. Below level 3 the bits are to stay, level 4 knows the data."""
+        return self.few_passes and not self.pieces and self.opt_level == 3 and self.pipeline is None
 
     @property
     def passes(self) -> str:
@@ -81,7 +89,12 @@ class CompileOptions:
     @property
     def as_written(self) -> CompileOptions:
         """The same with no pass that changes the program."""
-        return replace(self, opt_level=0, pipeline=None, level_name="", pieces=False)
+        return replace(self.of_part, opt_level=0, pipeline=None, level_name="")
+
+    @property
+    def of_part(self) -> CompileOptions:
+        """The same for a program that is compiled whole, or a part of one, and runs in this process."""
+        return replace(self, pieces=False, few_passes=False)
 
     @property
     def level_text(self) -> str:
@@ -152,7 +165,8 @@ class Compiler:
             from ulam.passes.known_data import specializing_on
             from ulam.passes.pipelines import run_pipeline
 
-            passes = split(self.options.passes)[0]
+            options = replace(self.options, pipeline="") if self._has_few_passes else self.options
+            passes = split(options.passes)[0]
             if is_module(self.filename):
                 from ulam.runtime.modules.reading import is_in_value_form
 
@@ -217,7 +231,18 @@ class Compiler:
             from ulam.passes.data_switches import binding_program
 
             self._declared  # noqa: B018
-            return self.of_piece(binding_program(module), replace(self.options, pieces=False, pipeline=""))
+            return self.of_piece(binding_program(module), replace(self.options.of_part, pipeline=""))
+
+    @cached_property
+    def _has_few_passes(self) -> bool:
+        """Whether it is a large program for any data."""
+        if not self.options.may_have_few_passes:
+            return False
+        module = self._as_lowered
+        with compiling():
+            from ulam.passes.data_switches import is_large
+
+            return is_large(module)
 
     @property
     def included_files(self) -> list[Path]:
@@ -243,7 +268,7 @@ class Compiler:
 
     def of_piece(self, module: ModuleOp, options: CompileOptions | None = None) -> Compiler:
         """What compiles a piece of the program."""
-        compiler = Compiler(self.source_text, self.filename, options or replace(self.options, pieces=False))
+        compiler = Compiler(self.source_text, self.filename, options or self.options.of_part)
         compiler._source = self._source
         compiler.__dict__["_as_lowered"] = module
         return compiler
@@ -308,7 +333,7 @@ class Compiler:
     def _as_written(self) -> Compiler:
         """The same program at level 0: its units tell which error comes first. Made when an evaluation failed."""
         options = self.options.as_written
-        if options == replace(self.options, pieces=False):
+        if options == self.options.of_part:
             return self
         return Compiler(self.source_text, self.filename, options)
 
@@ -391,9 +416,8 @@ class Compiler:
         from ulam.emit import jit
 
         kind = UNITS[name]
-        pipeline = llvm_pipeline(kind, self.options.opt_level)
         text = self._lower(kind).text
-        return jit.compile_assembly(text, pipeline, processor=self.options.target, prefix=kind.prefix)
+        return jit.compile_assembly(text, self.llvm_pipeline(kind), processor=self.options.target, prefix=kind.prefix)
 
     def module_at(self, stage: str, name: str) -> ModuleOp:
         """The program, or a unit of it, as a stage of `STAGES` leaves it. What is given away is used no more here."""
@@ -416,8 +440,14 @@ class Compiler:
     def _finish(self, unit: LoweredUnit) -> None:
         from ulam.passes.lowering_pipeline import finish_unit
 
-        chosen = self.options.unit_passes
-        finish_unit(unit, self.options.opt_level, checkpoint, layouts=self.options.layouts, chosen=chosen)
+        finish_unit(
+            unit,
+            self.options.opt_level,
+            checkpoint,
+            layouts=self.options.layouts,
+            few_passes=self._has_few_passes,
+            chosen=self.options.unit_passes,
+        )
 
     def _lower(self, kind: UnitKind) -> EmittedUnit:
         if kind.locating and self._as_written is not self:
@@ -447,6 +477,7 @@ class Compiler:
             self.options.opt_level,
             processor.fused,
             vectors=processor.vectors,
+            inline_math=not (unit.kind.hot and self._has_few_passes),
             lines=self.options.lines,
             unit=unit.kind.name,
             exact_blocks=exact_blocks(),
@@ -495,10 +526,14 @@ class Compiler:
     @cached_property
     def _whole(self) -> Compiler:
         """The same program in one piece: what calls pieces knows no second derivatives."""
-        whole = Compiler(self.source_text, self.filename, replace(self.options, pieces=False))
+        whole = Compiler(self.source_text, self.filename, self.options.of_part)
         if self._known is not None:
             whole.specialize(self._known)
         return whole
+
+    def llvm_pipeline(self, kind: UnitKind) -> Pipeline:
+        """How hard LLVM tries with a unit of this program."""
+        return llvm_pipeline(kind, self.options.opt_level, self._has_few_passes)
 
     def _generate(
         self,
@@ -509,18 +544,18 @@ class Compiler:
     ) -> UnitObject:
         from ulam.emit import jit
 
-        pipeline = pipeline or llvm_pipeline(kind, self.options.opt_level)
+        pipeline = pipeline or self.llvm_pipeline(kind)
         code = jit.compile_object(unit.text, pipeline, between, processor=self.options.target, prefix=kind.prefix)
         return UnitObject(code, unit.sites, unit.n_slots, unit.draws, unit.layouts)
 
 
-def llvm_pipeline(kind: UnitKind, opt_level: int) -> Pipeline:
+def llvm_pipeline(kind: UnitKind, opt_level: int, few_passes: bool = False) -> Pipeline:
     """How hard LLVM tries with a unit."""
     from ulam.emit import jit
     from ulam.passes.lowering_pipeline import REASSOCIATING_LEVEL
 
     if kind.hot:
-        return jit.HOT
+        return jit.LARGE if few_passes else jit.HOT
     return jit.ONCE_LOOSELY if opt_level >= REASSOCIATING_LEVEL else jit.ONCE
 
 

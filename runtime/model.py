@@ -197,7 +197,7 @@ class StanModel(ConstrainedModel, SecondOrderModel, SampledModel, TrackedModel, 
     def as_written(self) -> StanModel:
         """The same model compiled at level 0: no pass changes the program."""
         options = self.options.as_written
-        same = replace(self.options, pieces=False) == options
+        same = self.options.of_part == options
         return self if same else model_of(replace(self._recipe, options=options))
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ulam.passes.pipelines import did_you_mean
@@ -70,7 +69,7 @@ class StagedModel:
         recipe = self._recipe
 
         def work() -> Shown:
-            compiler = Compiler(recipe.text, recipe.filename, replace(recipe.options, pieces=False))
+            compiler = Compiler(recipe.text, recipe.filename, recipe.options.of_part)
             if unit != "setup" and (known := self._program.known_to_compiler(recipe.options)) is not None:
                 compiler.specialize(known)
             with compile_errors():

@@ -73,7 +73,7 @@ class ExplainCompileCommand(ModelCommand):
     def _options(self) -> CompileOptions:
         paths = tuple(map(os.fspath, self.include_path or ()))
         level = chosen_level(asked_level(self.opt_level), self.passes)
-        return CompileOptions(include_paths=paths, lines=True, layouts=self.layouts, **level)
+        return CompileOptions(include_paths=paths, lines=True, layouts=self.layouts, few_passes=False, **level)
 
     def _record(self) -> CompileRecord:
         from ulam.tools.stan_opt_data import known_data

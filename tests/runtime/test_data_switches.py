@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from ulam.dialects.walk import ops_within
 from ulam.emit import jit
 from ulam.passes import data_switches
 from ulam.passes.data_switches import binding_program, switches_of
+from ulam.passes.remarks import collect_remarks
+from ulam.passes.units import UNITS
 from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.data import read_data
+from ulam.runtime.model import Recipe, model_of
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -346,6 +351,93 @@ def test_profiles_keep_their_names(level: int) -> None:
     model.log_density_gradient(np.array([0.1, 0.2]))
     assert model.profiler is not None
     assert [row.name for row in model.profiler.rows()] == ["in a function", "two", "three"]
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are large from one op on, and so are modules for LLVM."""
+    monkeypatch.setattr(data_switches, "LARGE", 1)
+    monkeypatch.setattr(jit, "LARGE", replace(jit.LARGE, long_from=1))
+
+
+def for_any_data(text: str, values: dict[str, Any], options: CompileOptions) -> ulam.StanModel:
+    """A model whose code is that of a library."""
+    return model_of(Recipe(text, "model.stan", read_data(values), 1, True, options, cache=False))
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("layouts", [True, False])
+@pytest.mark.parametrize("switches", [{}, *OTHERS])
+def test_few_passes_give_the_results_of_level_0(switches: dict[str, Any], layouts: bool) -> None:
+    values = data(30, 3, **switches)
+    model = for_any_data(PROGRAM, values, CompileOptions(layouts=layouts))
+    assert_same(results(model), results(ulam.StanModel(PROGRAM, values, opt_level=0)))
+
+
+REPEATED = """
+data { int<lower=0> N; array[N] int<lower=0> y; int<lower=1, upper=2> family; vector[N] x; }
+parameters { real a; real b; real<lower=0> phi; }
+model {
+  if (family == 1) y ~ poisson_log(a + b * x);
+  else y ~ neg_binomial_2_log(a + b * x, phi);
+}
+"""
+
+
+@pytest.mark.usefixtures("large")
+def test_few_passes_find_equal_rows() -> None:
+    """Terms of counts alone: costly functions of 500 rows would take as long as Stan's."""
+    rng = np.random.default_rng(2)
+    values = {"N": 400, "y": rng.poisson(3, 400), "family": 2, "x": rng.normal(size=400)}
+    model = for_any_data(REPEATED, values, CompileOptions())
+    assert any(choice.layout == "unique rows" and choice.taken for choice in model.layout_choices())
+    assert_same(results(model), results(ulam.StanModel(REPEATED, values, opt_level=0)))
+
+
+@pytest.mark.usefixtures("large")
+def test_few_passes_reject_as_level_0() -> None:
+    values = data(5, 2, family=2, link=2)
+    model = for_any_data(PROGRAM, values, CompileOptions())
+    point = np.full(model.param_unc_num(), -1e4)
+    for one in (model, ulam.StanModel(PROGRAM, values, opt_level=0)):
+        with pytest.raises(ulam.Rejection, match="alpha is 0, but must be positive"):
+            one.log_density_gradient(point)
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    ("options", "has_few"),
+    [
+        (CompileOptions(), True),
+        (CompileOptions(few_passes=False), False),
+        (CompileOptions(pieces=True), False),
+        (CompileOptions(pipeline="dead-code-elimination"), False),
+        (CompileOptions(opt_level=2), False),
+        (CompileOptions(opt_level=0), False),
+    ],
+)
+def test_few_passes_are_for_code_of_libraries(options: CompileOptions, has_few: bool) -> None:
+    compiler, thorough = (
+        Compiler(PROGRAM, options=options),
+        Compiler(PROGRAM, options=replace(options, few_passes=False)),
+    )
+    assert (compiler.llvm_pipeline(UNITS["gradient_propto"]) is jit.LARGE) == has_few
+    if not options.pieces:
+        assert (compiler.llvm_text("gradient_propto") != thorough.llvm_text("gradient_propto")) == has_few
+
+
+def test_few_passes_are_for_large_programs() -> None:
+    one, other = (Compiler(PROGRAM, options=CompileOptions(few_passes=few)) for few in (True, False))
+    assert one.llvm_text("gradient_propto") == other.llvm_text("gradient_propto")
+
+
+@pytest.mark.usefixtures("large")
+def test_few_passes_are_told() -> None:
+    with collect_remarks() as remarks:
+        Compiler(PROGRAM).llvm_text("gradient_propto")
+    assert any(
+        remark.pass_name == "data-switches" and "few passes make its code" in remark.message for remark in remarks
+    )
 
 
 def test_small_programs_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
