@@ -89,9 +89,10 @@ level: it ends when it is interrupted, not before.
 """
 ONCE_LOOSELY = replace(ONCE, plain_if_long=True)
 """The same where last bits may differ: at levels 3 and 4."""
-LARGE = ONCE
+LARGE = replace(ONCE, if_long=("sroa", "simplify_cfg"))
 """For the log density of a large program that is compiled for any data: most of it is in branches that data never
-take, and loops that are not widened take twice as long at most."""
+take, and gradients take twice as long where loops are not widened. What instructions could be combined to, our own
+passes have found."""
 VAST = Pipeline(speed=0, vectorize=False)
 """For modules with a function so long that passes of LLVM whose time grows with the square of it would never end: those
 of this pipeline, and of code generation for it, take time in proportion. Nothing is fused, widened or inlined."""

@@ -55,7 +55,7 @@ LEAST_OPS = 500
 MOST_VALUES = 16
 """Of an int that is more than compared and known all the same, from the bounds that it is checked for."""
 
-LARGE = 2_000
+LARGE = 1_500
 """Ops of a program, those of its functions included, from which it is large."""
 
 _DATA_BLOCKS = ("data", "transformed_data")

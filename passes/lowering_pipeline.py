@@ -38,7 +38,6 @@ EQUAL_DESIGNS = (
     'if-changed{passes="unique-designs" then="fold,cse,licm,dce"}',
 )
 """The same for rows that several loops compute one after the other: before reverse mode, which gives them one body."""
-SUMS_TO_TARGET = 'if-changed{passes="sums-to-target" then="cse,dce"}'
 COALESCED_LOOPS = 'if-changed{passes="coalesce-loops" then="fold,cse,licm,dce"}'
 CHOSEN_NESTS = 'if-changed{passes="choose-nests" then="fold,dce"}'
 """Of nests whose inner loops are of different lengths the rows in one loop, for layouts, and twice as these; whether
@@ -79,7 +78,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
         'if-changed{passes="normal-terms{function=evaluate}" then="cse,dce"}',
         f'if-changed{{passes="powers-to-exponentials{{function=evaluate}}" then="{tables}"}}',
         'if-changed{passes="logs-of-choices{function=evaluate}" then="fold,cse,dce"}',
-        SUMS_TO_TARGET,
+        'if-changed{passes="sums-to-target" then="cse,dce"}',
         # Ahead of layouts, which take elements at an index for coefficients of groups.
         'if-changed{passes="elements-by-index" then="fold,cse,dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS, LINEAR_LAYOUTS.format("{early=true}")) if layouts else ()),
@@ -117,6 +116,15 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
     )
 
 
+def _few_passes(layouts: bool) -> tuple[str, ...]:
+    """Of a large program for any data, before derivatives: what data alone decide, checks, and loops of costly terms,
+    whose rows are then mostly equal, leave its loops. Few clean up, as each has to go through all that will never run.
+    """
+    fusion = "loop-fusion{before-reverse-mode=true reassociate=true function=evaluate}"
+    fuse = ("sums-to-target", "unroll-small{function=evaluate}", fusion, "dce")
+    return ("lighten-loops{reassociate=true few=true}", *fuse, *(EQUAL_DESIGNS[:1] if layouts else ()))
+
+
 def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True, few_passes: bool = False) -> str:
     """The passes that follow `convert-stan-to-loops{unit=...}`, in order.
 
@@ -129,27 +137,27 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True, few_
     hints = "{nests=true scatters=true}" if may_reassociate else ""
     is_loose = unit.hot and may_reassociate
     is_thorough = is_loose and not few_passes
-    has_designs = is_loose and layouts and not unit.hessian
     passes = ["simplify", *(_BEFORE_DATA if is_thorough else ())]
     if unit.has_bind:
         passes.append(ALL_DATA if is_loose else "hoist-data")
-    if unit.hot:
+    if is_few := is_loose and few_passes:
+        passes += _few_passes(layouts and not unit.hessian)
+    elif unit.hot:
         passes += [f'if-changed{{passes="carried-data" then="fold,cse,dce,{ALL_DATA}"}}'] if is_thorough else []
         passes += ['if-changed{passes="data-divisors{function=evaluate}" then="licm"}'] if is_thorough else []
         passes += [f"lighten-loops{reassociate}", *(_before_fusion(layouts) if is_thorough else ())]
-        passes += [SUMS_TO_TARGET] if few_passes and is_loose else []
         passes.append(f"fuse-loops{{before-reverse-mode=true{' reassociate=true' * may_reassociate}}}")
-        passes += _behind_fusion(layouts, unit.hessian) if is_thorough else EQUAL_DESIGNS[:1] if has_designs else ()
+        passes += _behind_fusion(layouts, unit.hessian) if is_thorough else ()
         if is_thorough and not unit.hessian:
             passes.append(SMALL_SIZES)
     passes.append("reverse-mode")
     if unit.counts_entries:
         passes.append("count-profile-entries")
     if unit.gradient:
-        passes += ["cse", *([] if few_passes else [f"fuse-loops{reassociate}"])]
-    if few_passes and has_designs:
-        passes.append('if-changed{passes="sum-arms,unique-rows" then="fold,cse,dce"}')
-    elif is_thorough and not unit.hessian:
+        passes += ["cse", *([] if is_few else [f"fuse-loops{reassociate}"])]
+    if is_few and layouts and not unit.hessian:
+        passes += ["sum-arms", "unique-rows", "logs-to-products", "share-exponentials"]
+    if is_thorough and not unit.hessian:
         # Loops over rows have their derivatives now. None of these needs another one's leavings taken away.
         rows = ("sort-rows",) * (layouts and unit.gradient)
         rows += ("sum-arms", *(("unique-rows", "choose-nests") if layouts else ()), "unswitch-loops")
@@ -157,11 +165,12 @@ def lowering_pipeline(unit: UnitKind, opt_level: int, layouts: bool = True, few_
         passes += ["strip-mine", "logs-to-products", "share-exponentials"]
     passes += [f"thread-target{reassociate}", "dce"]
     if unit.hessian:
-        passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate and not few_passes else [])]
+        passes += ["forward-mode", "simplify", *(["strip-mine"] if may_reassociate and not is_few else [])]
     if unit.gradient:
         passes.append("split-scatters{divisions=true}" if is_loose else "split-scatters")
     passes += ["release-arena", "stack-buffers", f"loop-hints{hints}"]
-    if unit.is_bound:  # what is not runs once, and is compiled as it is written, which takes time in proportion
+    if unit.is_bound and (unit.hot or not few_passes):
+        # What is not runs once, and is compiled as it is written, which takes time in proportion.
         # Reads of the bound table within arms would tell equal arms apart.
         sink = ["sink-bound{function=evaluate}"] if is_loose else []
         passes += [f"share-parts{{relocated={str(unit.hot).lower()}}}", *sink, "split-functions"]

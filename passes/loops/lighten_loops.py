@@ -20,12 +20,14 @@ _OF_DATA = "if-changed{passes=invariant-loops then=hoist-data},sum-data-terms,"
 class LightenLoops(NestedPass):
     """Takes checks, work on data and repeated work out of the loops of `evaluate`, unless the unit prints or draws.
 
-    `reassociate`: out of the branches in them, too, which changes the order of sums.
+    `reassociate`: out of the branches in them, too, which changes the order of sums. `few`: by few passes, without what
+    gains in nests of loops alone.
     """
 
     name = "lighten-loops"
 
     reassociate: bool = False
+    few: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if must_be_precise(op):
@@ -37,18 +39,21 @@ class LightenLoops(NestedPass):
         branches = self.reassociate
         tables = "tabulate-data{divisions=true strips=true}" if branches else "tabulate-data"
         hoist = "hoist-data{rejections=true}" if branches else "hoist-data"
+        in_nests = (
+            "cse",
+            # Rows that check what all of them share do so once, now that what is checked is a value.
+            *(['if-changed{passes="invariant-loops" then="cse,dce"}'] if branches else []),
+            'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data{rejections=true}"}'
+            if branches
+            else 'if-changed{passes="tabulate-invariants" then="dce"}',
+        )
+        of_data = _OF_DATA if branches and not self.few else ""
         return ",".join(
             (
-                *(["share-arms"] if branches else []),
+                *(["share-arms"] if branches and not self.few else []),
                 f"licm{{guarded=true{' branches=true' * branches} function=evaluate}}",
-                f'if-changed{{passes="separate-data-checks,{_OF_DATA * branches}{tables}" '
-                f'then="cse,dce,{hoist}"}}',
+                f'if-changed{{passes="separate-data-checks,{of_data}{tables}" then="cse,dce,{hoist}"}}',
                 "defer-checks{branches=true brief=true}" if branches else "defer-checks",
-                "cse",
-                # Rows that check what all of them share do so once, now that what is checked is a value.
-                *(['if-changed{passes="invariant-loops" then="cse,dce"}'] if branches else []),
-                'if-changed{passes="tabulate-invariants{branches=true}" then="cse,dce,hoist-data{rejections=true}"}'
-                if branches
-                else 'if-changed{passes="tabulate-invariants" then="dce"}',
+                *(() if self.few else in_nests),
             )
         )

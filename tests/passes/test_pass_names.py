@@ -63,7 +63,9 @@ def test_pipelines_as_mlir_writes_them() -> None:
         assert parse_pipeline(text_of(passes)) == passes
     for unit in UNITS.values():
         for level in (0, REASSOCIATING_LEVEL):
-            assert parse_pipeline(f"builtin.module({lowering_pipeline(unit, level)})")
+            for few_passes in (False, True):
+                text = lowering_pipeline(unit, level, few_passes=few_passes)
+                assert parse_pipeline(f"builtin.module({text})")
     assert len(parse_pipeline(VALUE_FORM)) == 3
     assert parse_pipeline("builtin.module()") == parse_pipeline("") == []
     assert parse_pipeline("licm{ guarded=true } ,\n dce") == parse_pipeline("licm{guarded=true},dce")

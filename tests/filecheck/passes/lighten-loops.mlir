@@ -1,4 +1,5 @@
 // RUN: stan-opt -p lighten-loops,verify-dominance %s | filecheck %s
+// RUN: stan-opt -p 'lighten-loops{few=true},verify-dominance' %s | filecheck %s
 
 // The check of data has a loop of its own, the logarithm of data a table, and the check of a parameter sets a flag.
 // CHECK-LABEL: @evaluate
