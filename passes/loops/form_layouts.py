@@ -242,7 +242,20 @@ class _Evaluation:
         for matrix, size in self.found.matrices.items():
             if not is_inside(matrix, self.found.loop) and not is_inside(size, self.found.loop):
                 found.append(_has_diagonal(matrix, size, write))
-        return found
+        return [*found, *(self._is_so(condition, write) for condition in dict.fromkeys(self.found.asked))]
+
+    def _is_so(self, condition: SSAValue, write: OpWriter) -> SSAValue:
+        """Whether a condition that all rows share holds, in all iterations of loops inside of a row."""
+        copier = self._copier()
+        loops = self.bound.columns.loops_of((condition,), condition, LinearTerm())
+        if not loops:
+            return copier.value(condition, {}, write)
+
+        def count(env: Environment, inside: OpWriter, total: SSAValue) -> SSAValue:
+            failed = inside.where([copier.value(condition, env, inside)], inside.number(0.0), 1.0)
+            return inside.real(arith.AddfOp, total, failed)
+
+        return write.compare("oeq", sum_over(loops, copier, {}, write, write.number(0.0), count), 0.0)
 
     def _leaves(self) -> list[tuple[Leaf, Loops, bool]]:
         """All coefficients, with the loops that they are other ones in each iteration of, and whether groups have

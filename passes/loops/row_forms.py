@@ -78,6 +78,8 @@ class RowForms:
     """What checks alone ask for, of the same data as others."""
     holding: list[rt.CheckOp] = field(default_factory=list[rt.CheckOp])
     """Checks of rows, which hold for all."""
+    asked: list[SSAValue] = field(default_factory=list[SSAValue])
+    """What rows check of what all of them share, as that a scale is positive: conditions that have to hold."""
 
 
 def row_forms(loop: scf.ForOp, nest: Nest) -> RowForms:
@@ -497,6 +499,16 @@ class _RowFlags(Flags):
         """Whether a value of a row is finite."""
         assert self.analysis is not None
         return self.analysis.is_moderate(value)
+
+    def holds(self, condition: SSAValue) -> bool:
+        """Whether a condition is true in all rows; one that all rows share is asked ahead of them."""
+        assert self.analysis is not None
+        if super().holds(condition):
+            return True
+        if not self.analysis.is_same(condition) or self.nest.facts(condition) is None:
+            return False
+        self.analysis.found.asked.append(condition)
+        return True
 
 
 def are_all_alike(some: tuple[SSAValue, ...], others: tuple[SSAValue, ...], loop: scf.ForOp) -> bool:

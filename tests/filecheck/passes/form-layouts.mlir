@@ -219,3 +219,52 @@ builtin.module attributes {rt.slots = #rt.slots<2>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// A check of what all rows share, that the scales of their numbers are positive, is asked of each in front.
+// CHECK-LABEL: @evaluate
+// CHECK:       [[ABOVE:%[0-9a-z_]+]] = arith.cmpf ogt
+// CHECK-NEXT:  arith.constant 0
+// CHECK-NEXT:  arith.constant 1
+// CHECK-NEXT:  arith.select [[ABOVE]]
+// CHECK:       arith.cmpf oeq
+// CHECK:       } else {
+// CHECK:       rt.kernel form_values
+// CHECK:       } else {
+// CHECK:       arith.cmpf ogt
+// CHECK:       rt.check
+// CHECK:       func.func @bind
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %yes = arith.constant true
+    %zero = arith.constant 0.0 : f64
+    %failed = scf.for %i = %i0 to %n step %i1 iter_args(%f = %i0) -> (i64) : i64 {
+      %start = arith.muli %i, %k : i64
+      %inner = scf.for %j = %i0 to %k step %i1 iter_args(%g = %i0) -> (i64) : i64 {
+        %at = arith.addi %start, %j : i64
+        %v = rt.load %y[%at] : f64
+        %s = rt.load %theta[%j] : f64
+        %r = arith.subf %v, %s : f64
+        %e = arith.mulf %r, %s : f64
+        %q = arith.mulf %e, %e : f64
+        %above = arith.cmpf ogt, %s, %zero : f64
+        %not = arith.xori %above, %yes : i1
+        %wide = arith.extui %not : i1 to i64
+        %both = arith.ori %g, %wide : i64
+        ad.target_add %q
+        scf.yield %both : i64
+      }
+      %any = arith.ori %f, %inner : i64
+      scf.yield %any : i64
+    }
+    %ok = arith.cmpi eq, %failed, %i0 : i64
+    rt.check %ok site 0 status 3
+    func.return %zero : f64
+  }
+}

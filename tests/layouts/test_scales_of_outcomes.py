@@ -1,0 +1,82 @@
+"""Several outcomes of each row, each with a scale of its own: `y[n] ~ normal(mu, sigma)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from level_outcomes import assert_same_outcomes, assert_same_products, outcome
+
+import ulam
+
+pytestmark = pytest.mark.usefixtures("quick_code")
+
+HEAD = """
+data {
+  int<lower=0> N, K, D; vector[N] x; matrix[N, D] X; array[N] vector[D] z; array[N] vector[K] y; matrix[N, K] Y;
+  matrix[K, N] T; array[K] vector[N] c;
+}
+parameters { vector[K] a; matrix[K, D] B; matrix[D, K] C; real b; vector<lower=0>[K] sigma; }
+"""
+ROWS = {
+    "vectors": "for (n in 1 : N) y[n] ~ normal(a * x[n] + b, sigma);",
+    "means in columns": "matrix[K, N] mu; for (n in 1 : N) mu[ , n] = a * x[n]; "
+    "for (n in 1 : N) y[n] ~ normal(mu[ , n], sigma);",
+    "means in rows": "matrix[N, K] mu; for (n in 1 : N) mu[n] = (a + B * z[n])'; "
+    "for (n in 1 : N) Y[n] ~ normal(mu[n], sigma);",
+    "means in vectors": "array[N] vector[K] mu; for (n in 1 : N) mu[n] = a + B * z[n]; "
+    "for (n in 1 : N) y[n] ~ normal(mu[n], exp(sigma));",
+    "elements": "matrix[K, N] mu; for (n in 1 : N) for (k in 1 : K) mu[k, n] = a[k] * x[n]; "
+    "for (n in 1 : N) for (k in 1 : K) T[k, n] ~ normal(mu[k, n], sigma[k]);",
+}
+
+
+def data_of(n: int, k: int, d: int = 2) -> dict[str, Any]:
+    rng = np.random.default_rng(n + k)
+    y = rng.normal(size=(n, k))
+    return {
+        "N": n, "K": k, "D": d, "x": rng.normal(size=n), "X": rng.normal(size=(n, d)), "z": rng.normal(size=(n, d)),
+        "y": y, "Y": y + 1, "T": y.T - 1, "c": y.T * 2,
+    }  # fmt: skip
+
+
+def models(statements: str, data: dict[str, Any]) -> tuple[ulam.StanModel, ulam.StanModel]:
+    program = f"{HEAD} model {{ {statements} }}"
+    return ulam.StanModel(program, data, opt_level=0), ulam.StanModel(program, data)
+
+
+def taken(model: ulam.StanModel) -> list[str]:
+    """The layouts that a model has."""
+    return [choice.layout for choice in model.layout_choices() if choice.taken]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_densities_are_those_of_level_0(name: str) -> None:
+    """Any number of rows and of outcomes; coefficients and scales that are not finite, huge, or 0."""
+    for n, k in ((0, 2), (40, 0), (1, 1), (3, 2), (60, 4)):
+        data = data_of(n, k)
+        expected, found = models(ROWS[name], data)
+        if k > 0:
+            assert taken(found) == (["reduced rows"] if n == 60 else [])
+        size = expected.param_unc_num()
+        for at in {0, max(0, k - 1), size - 1}:
+            assert_same_outcomes(expected, found, at=at)
+    assert_same_products(expected, found, np.random.default_rng(2))
+
+
+def test_scales_that_are_not_positive_are_told_as_before() -> None:
+    """Of one outcome alone: rows are then not reduced, and the error is that of the program."""
+    statements = "for (n in 1 : N) y[n] ~ normal(a * x[n], sigma - 1);"
+    expected, found = models(statements, data_of(60, 3))
+    assert taken(found) == ["reduced rows"]
+    for scales, is_rejected in (((2.0, 3.0, 1.5), False), ((2.0, 0.5, 1.5), True), ((2.0, 3.0, 1.0), True)):
+        point = np.zeros(expected.param_unc_num())
+        point[-3:] = np.log(scales)
+        one, other = outcome(expected, point), outcome(found, point)
+        assert isinstance(one, str) == is_rejected
+        if isinstance(one, str) or isinstance(other, str):
+            assert one == other
+            continue
+        np.testing.assert_allclose(other[0], one[0], rtol=1e-12)
+        np.testing.assert_allclose(other[1], one[1], rtol=1e-10, atol=1e-10)
