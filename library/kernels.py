@@ -262,11 +262,11 @@ _DESIGNS: dict[str, Kernel] = {
 }
 
 # Rows of which quadratic forms are added up, when data are bound (passes/loops/row_forms.py), likewise.
-FORMS_STATE = 19
+FORMS_STATE = 20
 FORMS_SIZES = 8
 FORMS_ROWS = 4  # are read at a time
 _FORMS: dict[str, Kernel] = {
-    "forms_begin": Kernel(f"kept:i64[{FORMS_STATE}] columns:i64 rows:i64 own:i64"),
+    "forms_begin": Kernel(f"kept:i64[{FORMS_STATE}] columns:i64 rows:i64 own:i64 quarters:i64"),
     "forms_row": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:f64[n] n:i64 value:i64"),
     # and which columns values are made of
     "forms_turn": Kernel(f"in:i64[{FORMS_STATE}] kept:i64[{FORMS_STATE}] in:i64[p] p:i64 values:i64"),

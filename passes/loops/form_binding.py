@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, SSAValue
 
 from ulam.dialects import rt
+from ulam.dialects.walk import ops_within
 from ulam.library.kernels import FORMS_SIZES, FORMS_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of
@@ -22,6 +23,8 @@ _REASONS = (
     "data that are not finite, or differ too much in size",
     "reduced rows would not be less work",
 )  # in the order of row_forms.c
+OF_KERNELS, OF_NUMBERS, OF_COMPONENTS = 5, 16, 32
+"""Quarters."""
 _FIGURES = ("rows", "columns", "bytes")
 _REALS, _INTEGERS = rt.BufferType(f64), rt.BufferType(i64)
 
@@ -33,6 +36,8 @@ class FormBinding:
     columns: FormColumns
     values: FormValues
     top: Block
+    has_components: bool = False
+    """Whether its rows are those of a nest over components, which LLVM widens row by row."""
 
     def write(self, write: OpWriter) -> ReducedForms:
         """Writes what evaluations then find: of data alone, `hoist-data` moves it."""
@@ -45,7 +50,8 @@ class FormBinding:
         arm.before(rt.StoreOp(trips(loop, copier, arm, env), known, arm.whole(0)))
         rows = write.put(rt.LoadOp(known, write.whole(0)))
         state = write.put(rt.AllocOp(write.whole(FORMS_STATE), _INTEGERS))
-        write.before(rt.KernelOp("forms_begin", (state, count, rows, own)))
+        quarters = write.whole(self._least_gain())
+        write.before(rt.KernelOp("forms_begin", (state, count, rows, own, quarters)))
         row = write.put(rt.AllocOp(count, _REALS, zero=True))
         write.before(rt.StoreOp(write.number(1.0), row, write.whole(0)))
         n, turn = new_loop(write, write.whole(0), write.put(rt.LoadOp(state, write.whole(0))))
@@ -68,6 +74,14 @@ class FormBinding:
         table = write.put(rt.AllocOp(size, _REALS))
         write.before(rt.KernelOp("forms_table", (state, table, size)))
         return ReducedForms(rows, left, count, table, size, plan, own, low, span)
+
+    def _least_gain(self) -> int:
+        """Of how many quarters of the rows that are left rows are reduced: what a kernel does for a row takes longer
+        than arithmetic that LLVM widens.
+        """
+        if any(isinstance(op, rt.KernelOp) for op in ops_within(self.columns.found.loop)):
+            return OF_KERNELS
+        return OF_COMPONENTS if self.has_components else OF_NUMBERS
 
     def _arm(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The branches around the loop; a writer inside, and what is known there."""

@@ -28,6 +28,7 @@ from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.loops.absorbed_rows import take_rows_of
 from ulam.passes.loops.affine_rows import LinearTerm, Nest
 from ulam.passes.loops.bound_forms import bound_ints
+from ulam.passes.loops.component_rows import ComponentRows, component_rows
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.form_binding import FormBinding
@@ -41,6 +42,7 @@ from ulam.passes.loops.local_elements import with_local_elements
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_elements import compute_elements, compute_first_row, writer_of
 from ulam.passes.loops.row_forms import RowForms, Unfit, are_all_alike, row_forms
+from ulam.passes.loops.rows_alone import with_rows_alone
 from ulam.passes.loops.sink_fills import sink_into
 from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
@@ -77,25 +79,21 @@ class FormLayouts(TellingPass):
         for loop in outermost_loops(top, slices):
             if not _may_gain(loop, self.early) or not (slices.is_data(loop.lb) and slices.is_data(loop.ub)):
                 continue
-            found, moved, matrices = _forms(loop, slices, ints)
-            changed = changed or moved
-            bound = None if isinstance(found, str) else _binding(found, top, slices)
-            if isinstance(found, str) or isinstance(bound, str):
-                if not isinstance(found, str) and found.loop is not loop:
-                    _erase(found.loop)
+            found = self._best(loop, top, slices, ints)
+            changed = changed or found.moved
+            if isinstance(found, _Stays):
                 if not self.early:
-                    remark_on(self.name, loop, found if isinstance(found, str) else str(bound), done=False)
+                    remark_on(self.name, loop, found.reason, done=False)
                 continue
-            assert bound is not None
-            summary = bound.columns.summary()
+            summary = found.bound.columns.summary()
             remark_on(self.name, loop, f"its rows are reduced when data are bound: {summary}", done=True)
             before = ancestor_in(loop, top)
             assert before is not None
             ahead = before.prev_op
-            reduced = bound.write(OpWriter(before))
+            reduced = found.bound.write(OpWriter(before))
             written += ops_between(ahead, before)
-            branch = _Evaluation(found, bound, reduced, loop, matrices).write()
-            if found.loop is not loop:
+            branch = _Evaluation(found, reduced).write()
+            if found.forms.loop is not loop:
                 branches.append(branch)
         if written:
             set_slots(module, hoist_data(function, slots_of(module), written))
@@ -103,13 +101,72 @@ class FormLayouts(TellingPass):
             sink_into(branch)
         return changed or bool(written)
 
+    def _best(self, loop: scf.ForOp, top: Block, slices: DataSlices, ints: dict[int, SSAValue]) -> _Candidate | _Stays:
+        """The rows of a loop that may be reduced: as they are, or as other loops have them that stand for it."""
+        found = _candidate(loop, loop, None, top, slices, ints)
+        if isinstance(found, _Candidate) or self.early:
+            return found
+        if (rows := with_rows_alone(loop, ints)) is not None:
+            if isinstance(other := _candidate(rows, loop, None, top, slices, ints), _Candidate):
+                return other
+        if (nested := component_rows(loop, slices, ints)) is not None:
+            if isinstance(other := _candidate(nested.rows, loop, nested, top, slices, ints), _Candidate):
+                return other
+            nested.erase()
+        return found
 
-def _forms(loop: scf.ForOp, slices: DataSlices, ints: dict[int, SSAValue]) -> tuple[RowForms | str, bool, _Matrices]:
-    """What a loop adds up, or why that is no sum of quadratic forms; whether loops that fill its rows went into it.
+
+@record
+class _Candidate:
+    """Rows that may be reduced: of a loop, or of a nest over components of rows."""
+
+    loop: scf.ForOp
+    """As it was: the loop of the forms may be another one, in front of it, that stands for it."""
+    nested: ComponentRows | None
+    forms: RowForms
+    bound: FormBinding
+    moved: bool
+    """Whether loops that fill its rows went into it."""
+    matrices: _Matrices
+    """Of which it computes elements where it reads them."""
+
+
+@record
+class _Stays:
+    """Why rows of a loop stay as they are; whether others went into it nevertheless."""
+
+    reason: str
+    moved: bool
+
+
+def _candidate(
+    rows: scf.ForOp,
+    loop: scf.ForOp,
+    nested: ComponentRows | None,
+    top: Block,
+    slices: DataSlices,
+    ints: dict[int, SSAValue],
+) -> _Candidate | _Stays:
+    """A loop over rows, which may stand for another one, or for a nest: then it is erased if its rows stay."""
+    found, moved, matrices = _forms(rows, loop, slices, ints)
+    bound = found if isinstance(found, str) else _binding(found, top, slices, has_components=nested is not None)
+    if isinstance(found, RowForms) and isinstance(bound, FormBinding):
+        return _Candidate(loop, nested, found, bound, moved, matrices)
+    if isinstance(found, RowForms) and found.loop is not loop:
+        _erase(found.loop)
+    assert isinstance(bound, str)
+    return _Stays(bound, moved)
+
+
+def _forms(
+    rows: scf.ForOp, loop: scf.ForOp, slices: DataSlices, ints: dict[int, SSAValue]
+) -> tuple[RowForms | str, bool, _Matrices]:
+    """What a loop over rows adds up, or why that is no sum of quadratic forms; whether loops that fill its rows went
+    into it. `loop`: as it was, for which another one may stand.
 
     A loop may stand for it, in front of it, that computes elements of matrices where it reads them: of these.
     """
-    moved, rows = False, loop
+    moved = False
     matrices: _Matrices = {}
     tries = 0
     while True:
@@ -159,10 +216,10 @@ def _erase(loop: scf.ForOp) -> None:
     loop.erase()
 
 
-def _binding(found: RowForms, top: Block, slices: DataSlices) -> FormBinding | str:
+def _binding(found: RowForms, top: Block, slices: DataSlices, *, has_components: bool) -> FormBinding | str:
     try:
         columns = FormColumns(found, slices)
-        return FormBinding(columns, FormValues(columns), top)
+        return FormBinding(columns, FormValues(columns), top, has_components)
     except Unfit as reason:
         return str(reason)
 
@@ -178,16 +235,15 @@ def _may_gain(loop: scf.ForOp, early: bool) -> bool:
 class _Evaluation:
     """Writes a branch in the place of a loop: over the reduced rows if they may be used, else as it was."""
 
-    found: RowForms
-    bound: FormBinding
+    candidate: _Candidate
     reduced: ReducedForms
-    loop: scf.ForOp
-    """The loop as it was, for which the one that was found may stand."""
-    matrices: _Matrices
+
+    def __post_init__(self) -> None:
+        self.found, self.bound = self.candidate.forms, self.candidate.bound
 
     def write(self) -> scf.IfOp:
         """Puts the branch there."""
-        loop = self.loop
+        loop, nested = self.candidate.loop, self.candidate.nested
         write = OpWriter(loop)
         ok = self._may_be_used(write)
         end, otherwise = scf.YieldOp.create(), Block()
@@ -196,15 +252,18 @@ class _Evaluation:
         branch = scf.IfOp.create(operands=[ok], result_types=types, regions=arms, location=loop.location)
         rt.ReducedAttr().put(branch)
         write.before(branch)
-        end.operands = FormRows(self.found, self.bound.values, self.reduced).write(OpWriter(end))
+        results = FormRows(self.found, self.bound.values, self.reduced).write(OpWriter(end))
+        end.operands = results if nested is None else nested.write_rest(OpWriter(end))
         for result, given in zip(loop.results, branch.results, strict=True):
             replace_uses(result, given)
         loop.detach()
         otherwise.add_ops([loop, scf.YieldOp.create(operands=list(loop.results))])
         if self.found.loop is not loop:
             _erase(self.found.loop)
-            for memory, stride in self.matrices.items():
+            for memory, stride in self.candidate.matrices.items():
                 compute_first_row(memory, stride, branch)
+        if nested is not None:
+            nested.erase_copy()
         return branch
 
     # ------------------------------------------------------------ whether reduced rows may be used

@@ -43,10 +43,13 @@ class Flags:
         is_nest = loop is self.nest.outer
         return all((is_nest and n in self.sums) or self._is_flag(loop, n) for n in range(len(loop.results)))
 
-    def _is_flag(self, loop: scf.ForOp, position: int) -> bool:
-        """Whether one of the results of a loop is such a flag; others of an inner loop may be sums of the nest."""
-        end = terminator(loop.body.block).operands[position]
-        return known_constant(loop.iter_args[position]) == 0 and self._is_kept(end, loop.body.block.args[position + 1])
+    def _is_flag(self, loop: scf.ForOp, position: int, around: SSAValue | None = None) -> bool:
+        """Whether one of the results of a loop is such a flag; others of an inner loop may be sums of the nest.
+        `around`: that of the loop around, with which an inner one may go on.
+        """
+        start, end = loop.iter_args[position], terminator(loop.body.block).operands[position]
+        begins = known_constant(start) == 0 or (around is not None and self._is_kept(start, around))
+        return begins and self._is_kept(end, loop.body.block.args[position + 1])
 
     def _is_kept(self, value: SSAValue, carried: SSAValue) -> bool:
         if value is carried or known_constant(value) == 0:
@@ -59,7 +62,7 @@ class Flags:
             return isinstance(negation, arith.XOrIOp) and known_constant(negation.rhs) == 1 and self.holds(negation.lhs)
         if not isinstance(op, scf.ForOp) or not is_inside(value, self.nest.outer):
             return False
-        return self._is_flag(op, op.results.index(value))
+        return self._is_flag(op, op.results.index(value), carried)
 
     def holds(self, condition: SSAValue) -> bool:
         """Whether a condition is true in all rows."""

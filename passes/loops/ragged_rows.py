@@ -192,25 +192,17 @@ class RaggedRows:
     def _find_flag(self, position: int) -> None:
         if not is_flag(self.loop, position):
             raise _Unfit
-        self.flags[position] = _flag_of(self.loop.results[position], self.outer)
+        if (flag := flag_of(self.loop.results[position], self.outer)) is None:
+            raise _Unfit
+        self.flags[position] = flag
 
     # ------------------------------------------------------------ effects
 
     def _find_effects(self) -> None:
         """Rows leave nothing behind but additions to the target, and read nothing that the nest writes."""
-        has_target = bool(self.sums)
-        written = written_roots_within(self.outer)
-        for op in ops_within(self.loop.body):
-            if type(op) not in PURE and type(op) not in DIVISIONS and not isinstance(op, _OF_ROWS):
-                raise _Unfit
-            has_target = has_target or isinstance(op, ad.TargetAddOp)
-            at = _WRITES.get(type(op))
-            if at is not None and not is_inside(viewed(op.operands[at]), self.loop):
-                raise _Unfit
-            if isinstance(op, rt.LoadOp) and not is_inside(viewed(op.buffer), self.loop):
-                if any(may_overlap(root(op.buffer), other) for other in written):
-                    raise _Unfit
-        if not has_target:
+        if not leaves_additions_alone(self.loop, self.outer):
+            raise _Unfit
+        if not self.sums and not any(isinstance(op, ad.TargetAddOp) for op in ops_within(self.loop.body)):
             raise _Unfit
 
     def _find_repeated(self) -> None:
@@ -326,6 +318,23 @@ def _place_of(op: Operation) -> tuple[SSAValue, ...]:
     return (op.index, *offsets(op.buffer))
 
 
+def leaves_additions_alone(loop: scf.ForOp, outer: scf.ForOp) -> bool:
+    """Whether a loop in a nest leaves nothing behind but additions to the target, and what it carries, and reads
+    nothing that the nest writes.
+    """
+    written = written_roots_within(outer)
+    for op in ops_within(loop.body):
+        if type(op) not in PURE and type(op) not in DIVISIONS and not isinstance(op, _OF_ROWS):
+            return False
+        at = _WRITES.get(type(op))
+        if at is not None and not is_inside(viewed(op.operands[at]), loop):
+            return False
+        if isinstance(op, rt.LoadOp) and not is_inside(viewed(op.buffer), loop):
+            if any(may_overlap(root(op.buffer), other) for other in written):
+                return False
+    return True
+
+
 def rows_of_nest(outer: scf.ForOp, slices: DataSlices) -> list[RaggedRows]:
     """The loops of a nest whose rows get a loop of their own."""
     found: list[RaggedRows] = []
@@ -393,31 +402,31 @@ def is_flag(loop: scf.ForOp, position: int) -> bool:
     return end is argument or lone_sum(loop, position) is not None
 
 
-def _flag_of(value: SSAValue, outer: scf.ForOp) -> int:
-    """The flag of a nest that is set where a flag is that a loop inside has set. Raises _Unfit if it is none."""
+def flag_of(value: SSAValue, outer: scf.ForOp) -> int | None:
+    """The flag of a nest that is set where a flag is that a loop inside has set; None if it is none."""
     fails_if = True
     while value.owner is not outer:
         if not value.has_one_use():
-            raise _Unfit
+            return None
         use = next(iter(value.uses))
         op = use.operation
         if isinstance(op, arith.CmpiOp) and known_constant(op.rhs) == 0 and use.index == 0 and fails_if:
             if predicate_of(op) not in ("eq", "ne"):
-                raise _Unfit
+                return None
             fails_if = predicate_of(op) == "ne"
         elif isinstance(op, arith.XOrIOp) and known_constant(op.operands[1 - use.index]) in (1, -1, True):
             fails_if = not fails_if
         elif isinstance(op, scf.YieldOp):
             around = op.parent_op()
             if isinstance(around, scf.ForOp) and not (fails_if and is_flag(around, use.index)):
-                raise _Unfit
+                return None
             assert around is not None
             value = around.results[use.index]
             continue
         elif not isinstance(op, arith.OrIOp | arith.ExtUIOp if fails_if else arith.AndIOp):
-            raise _Unfit
+            return None
         value = op.results[0]
     if not fails_if:
-        raise _Unfit
+        return None
     assert isinstance(value, OpResult)
     return value.index

@@ -107,7 +107,9 @@ def writer_of(memory: rt.AllocOp) -> Operation | None:
     """What fills memory: a kernel that multiplies, or an op in loops, one for all elements; None if there is none."""
     found: list[Operation] = []
     for op in users(memory, views=True):
-        if isinstance(op, rt.LoadOp) or (isinstance(op, rt.KernelOp) and memory.res not in kernel_buffers(op)[1]):
+        if isinstance(op, rt.LoadOp | rt.ViewOp) or (
+            isinstance(op, rt.KernelOp) and memory.res not in kernel_buffers(op)[1]
+        ):
             continue
         if isinstance(op, rt.FillOp) and op.parent is memory.parent:
             continue  # ahead of the loops that then fill all of it

@@ -35,15 +35,18 @@ class _Unfit(Exception):
     """Strips do something else than to compute rows."""
 
 
-def with_rows_alone(nest: scf.ForOp) -> scf.ForOp | None:
-    """A copy of a nest, in front of it, whose loops over rows hand nothing on; None if none does, or by other ways."""
-    if not _strips_inside(nest) and _handed_on(nest) is None:
+def with_rows_alone(nest: scf.ForOp, bound: dict[int, SSAValue] | None = None) -> scf.ForOp | None:
+    """A copy of a nest, in front of it, whose loops over rows hand nothing on; None if none does, or by other ways.
+    `bound`: what `bind` puts into slots, as numbers of strips.
+    """
+    bound = {} if bound is None else bound
+    if not _strips_inside(nest, bound) and _handed_on(nest) is None:
         return None
     (copy,) = copies([nest], {})
     assert isinstance(copy, scf.ForOp) and nest.parent is not None
     nest.parent.insert_op_before(copy, nest)
     try:
-        for strips in _strips_inside(copy):
+        for strips in _strips_inside(copy, bound):
             _write_strips(strips)
         while (found := _handed_on(copy)) is not None:
             _write_group(*found)
@@ -53,9 +56,9 @@ def with_rows_alone(nest: scf.ForOp) -> scf.ForOp | None:
     return copy
 
 
-def _strips_inside(nest: scf.ForOp) -> list[StripsOfRows]:
+def _strips_inside(nest: scf.ForOp, bound: dict[int, SSAValue]) -> list[StripsOfRows]:
     loops = [op for op in ops_within(nest.body.block) if isinstance(op, scf.ForOp)]
-    return [strips for loop in loops if (strips := strips_of(loop, {})) is not None]
+    return [strips for loop in loops if (strips := strips_of(loop, bound)) is not None]
 
 
 def _handed_on(nest: scf.ForOp) -> tuple[rt.AllocOp, list[scf.ForOp]] | None:

@@ -29,6 +29,7 @@ from ulam.passes.loops.filled_buffers import memory_filled_by, walk_users
 from ulam.passes.loops.linear_layouts import are_reduced, fills_if_reduced, squares_of_rows
 from ulam.passes.loops.ragged_rows import is_flag
 from ulam.passes.loops.unit_modules import evaluate_of
+from ulam.passes.loops.unused_ops import discard_unused
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard, replace_uses, sink_into_arm
 from ulam.passes.running import TellingPass
@@ -62,11 +63,11 @@ def _split(loop: scf.ForOp, squares: Collection[ad.TargetAddOp], slices: DataSli
     for op, copy in list(zip(ops_within(loop), ops_within(alone), strict=True)):
         if isinstance(op, ad.TargetAddOp) and op not in squares:
             discard(copy)
-    _discard_unused(alone)
+    discard_unused(alone)
     has_flags = are_reduced(alone, slices)
     if not has_flags:
         terminator(alone.body.block).operands = list(alone.body.block.args[1:])
-        _discard_unused(alone)
+        discard_unused(alone)
         if not are_reduced(alone, slices):
             discard(alone)
             return False
@@ -77,7 +78,7 @@ def _split(loop: scf.ForOp, squares: Collection[ad.TargetAddOp], slices: DataSli
         terminator(loop.body.block).operands = list(loop.body.block.args[1:])
         for result, new in zip(loop.results, alone.results, strict=True):
             replace_uses(result, new)
-    _discard_unused(loop)
+    discard_unused(loop)
     for op in reversed(list(loop.body.block.ops)):
         if type(op) in PURE or isinstance(op, rt.LoadOp):
             sink_into_arm(op)  # rows that had squares need it no more
@@ -131,16 +132,3 @@ def _is_needed(use: Use) -> bool:
     if not isinstance(use.operation, scf.YieldOp) or not isinstance(branch, scf.IfOp):
         return True
     return any(map(_is_needed, branch.results[use.index].uses))
-
-
-def _discard_unused(loop: scf.ForOp) -> None:
-    """Takes out what nothing in a loop needs."""
-    for op in reversed(list(ops_within(loop))):
-        if op is not loop and not any(result.first_use for result in op.results) and _only_computes(op):
-            discard(op)
-
-
-def _only_computes(op: Operation) -> bool:
-    if isinstance(op, scf.IfOp):
-        return all(isinstance(inner, scf.YieldOp) for region in op.regions for inner in region.block.ops)
-    return type(op) in PURE or isinstance(op, rt.LoadOp)

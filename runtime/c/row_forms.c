@@ -21,13 +21,14 @@ enum { NOT_FINITE = 1, TOO_FEW_ROWS = 2 };
 /* What is done with rows, each time that they come. */
 enum { KEYS, ONCE, TWICE };
 
-static const double LESS_WORK = 1.25, FAR_MEAN = 1e3;
+static const double FAR_MEAN = 1e3;
 
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come, at most: read by compiled code, whenever they are to come again */
   int64_t turn, phase, columns, rows, refused, held;
   int64_t is_twofold; /* whether the result has twice the digits */
   int64_t own, low, span; /* columns of groups; the least key, and how many there are from it on */
+  int64_t quarters;       /* so many quarters of the rows that are left there have to be, at least */
   double *triangle; /* as many rows as columns, but for those of groups */
   double *rounded;  /* what additions to the triangle have rounded away; then second numbers of twice the digits */
   double *groups, *groups_rounded; /* `own` rows for each key */
@@ -36,16 +37,19 @@ typedef struct __attribute__((may_alias)) {
   int64_t *keys;                   /* of the rows of the block */
 } forms;
 
-_Static_assert(sizeof(forms) <= 19 * sizeof(int64_t), "as library/kernels.py has it");
+_Static_assert(sizeof(forms) <= 20 * sizeof(int64_t), "as library/kernels.py has it");
 
 static int64_t shared_columns(const forms *f) { return f->columns - f->own; }
 
 static int64_t rows_left(const forms *f) { return f->span * f->own + shared_columns(f); }
 
-static int is_less_work(const forms *f) { return LESS_WORK * (double)rows_left(f) <= (double)f->rows; }
+static int is_less_work(const forms *f) {
+  return (double)f->quarters / 4 * (double)rows_left(f) <= (double)f->rows;
+}
 
-ULAM_API void ulam_forms_begin(ulam_context *ctx, int64_t *state, int64_t columns, int64_t rows, int64_t own) {
-  forms f = {.columns = columns, .rows = rows, .own = own, .span = own > 0};
+ULAM_API void ulam_forms_begin(ulam_context *ctx, int64_t *state, int64_t columns, int64_t rows, int64_t own,
+                               int64_t quarters) {
+  forms f = {.columns = columns, .rows = rows, .own = own, .span = own > 0, .quarters = quarters};
   f.phase = own > 0 ? KEYS : ONCE, f.turns = own > 0 ? 3 : 2;
   if (!is_less_work(&f)) {
     f.refused = TOO_FEW_ROWS, f.turns = 0;

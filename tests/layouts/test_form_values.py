@@ -30,7 +30,7 @@ def reduced(rows: Floats, keys: Ints, own: int, plan: Ints, values: int) -> tupl
     context = Context()
     n, columns = rows.shape
     state, sizes = room_for(FORMS_STATE, np.int64), room_for(FORMS_SIZES, np.int64)
-    call("forms_begin", context, state, columns, n, own)
+    call("forms_begin", context, state, columns, n, own, 5)
     turn = 0
     while turn < state[0]:
         for i in range(n):

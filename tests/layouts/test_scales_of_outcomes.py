@@ -31,6 +31,19 @@ ROWS = {
     "for (n in 1 : N) for (k in 1 : K) T[k, n] ~ normal(mu[k, n], sigma[k]);",
 }
 
+COLUMNS = {
+    "vectors": "for (k in 1 : K) c[k] ~ normal(a[k] * x + b, sigma[k]);",
+    "columns of a matrix": "for (k in 1 : K) Y[ , k] ~ normal(X * C[ , k], sigma[k]);",
+    "rows of a matrix, one scale": "for (k in 1 : K) T[k] ~ normal(a[k] + x' * B[k, 1], b * b + 1);",
+    "elements": "for (k in 1 : K) for (n in 1 : N) T[k, n] ~ normal(a[k] * x[n], exp(sigma[k]));",
+    "a product of matrices": "matrix[N, K] eta = X * C; for (k in 1 : K) Y[ , k] ~ normal(eta[ , k], sigma[k]);",
+    "elements of a product": "matrix[N, K] eta = X * C; for (k in 1 : K) for (n in 1 : N) "
+    "Y[n, k] ~ normal(eta[n, k], sigma[k]);",
+    "a product by rows": "matrix[N, K] eta = X * C; for (n in 1 : N) Y[n] ~ normal(eta[n], sigma);",
+    "vectors ahead": "array[K] vector[N] mu; for (k in 1 : K) mu[k] = a[k] * x; "
+    "for (k in 1 : K) c[k] ~ normal(mu[k], sigma[k]);",
+}
+
 
 def data_of(n: int, k: int, d: int = 2) -> dict[str, Any]:
     rng = np.random.default_rng(n + k)
@@ -51,23 +64,29 @@ def taken(model: ulam.StanModel) -> list[str]:
     return [choice.layout for choice in model.layout_choices() if choice.taken]
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_densities_are_those_of_level_0(name: str) -> None:
+@pytest.mark.parametrize("statements", [*ROWS.values(), *COLUMNS.values()], ids=[*ROWS, *(f"by {n}" for n in COLUMNS)])
+def test_densities_are_those_of_level_0(statements: str) -> None:
     """Any number of rows and of outcomes; coefficients and scales that are not finite, huge, or 0."""
-    for n, k in ((0, 2), (40, 0), (1, 1), (3, 2), (60, 4)):
+    for n, k in ((0, 2), (40, 0), (1, 1), (3, 2), (80, 4)):
         data = data_of(n, k)
-        expected, found = models(ROWS[name], data)
+        expected, found = models(statements, data)
         if k > 0:
-            assert taken(found) == (["reduced rows"] if n == 60 else [])
+            assert taken(found) == (["reduced rows"] if n == 80 else [])
         size = expected.param_unc_num()
         for at in {0, max(0, k - 1), size - 1}:
             assert_same_outcomes(expected, found, at=at)
     assert_same_products(expected, found, np.random.default_rng(2))
 
 
-def test_scales_that_are_not_positive_are_told_as_before() -> None:
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "for (n in 1 : N) y[n] ~ normal(a * x[n], sigma - 1);",
+        "for (k in 1 : K) c[k] ~ normal(a[k] * x, sigma[k] - 1);",
+    ],
+)
+def test_scales_that_are_not_positive_are_told_as_before(statements: str) -> None:
     """Of one outcome alone: rows are then not reduced, and the error is that of the program."""
-    statements = "for (n in 1 : N) y[n] ~ normal(a * x[n], sigma - 1);"
     expected, found = models(statements, data_of(60, 3))
     assert taken(found) == ["reduced rows"]
     for scales, is_rejected in (((2.0, 3.0, 1.5), False), ((2.0, 0.5, 1.5), True), ((2.0, 3.0, 1.0), True)):
@@ -80,3 +99,30 @@ def test_scales_that_are_not_positive_are_told_as_before() -> None:
             continue
         np.testing.assert_allclose(other[0], one[0], rtol=1e-12)
         np.testing.assert_allclose(other[1], one[1], rtol=1e-10, atol=1e-10)
+
+
+def test_data_that_are_not_finite_travel() -> None:
+    """NaN is the error that it was; infinite numbers leave rows as they are."""
+    for value in (np.nan, np.inf, 1e200):
+        data = data_of(80, 3)
+        data["c"][1, 4] = value
+        expected, found = models(COLUMNS["vectors"], data)
+        assert taken(found) == []
+        assert_same_outcomes(expected, found, at=0)
+
+
+KEPT = {
+    "as many rows as outcomes": ("for (k in 1 : K) c[k] ~ normal(a[k] * x, sigma[k]);", 12, 6),
+    "a scale of each row": ("for (k in 1 : K) c[k] ~ normal(a[k] * x, exp(b * x));", 80, 3),
+    "the outcome before": ("for (k in 2 : K) { vector[N] r = c[k] - a[k]; for (n in 1 : N) r[n] *= exp(x[n] * b); "
+                           "target += -dot_self(r); }", 80, 3),
+    "other rows of each outcome": ("for (k in 1 : K) for (n in k : N) T[k, n] ~ normal(a[k] * x[n], sigma[k]);", 80, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_has_no_reduced_rows_is_as_before(name: str) -> None:
+    statements, n, k = KEPT[name]
+    expected, found = models(statements, data_of(n, k))
+    assert taken(found) == []
+    assert_same_outcomes(expected, found, at=0)

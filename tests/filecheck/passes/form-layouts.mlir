@@ -268,3 +268,52 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// A nest over components, with a loop over the rows inside: a table has what a component computes for its rows, and
+// what else the nest does is done beside the reduced rows.
+// CHECK-LABEL: @evaluate
+// CHECK:       scf.for
+// CHECK:       rt.math inv
+// CHECK:       rt.store
+// CHECK:       scf.if
+// CHECK:       } else {
+// CHECK:       rt.kernel form_values
+// CHECK:       scf.for
+// CHECK:       scf.for {{%.*}} = %i0 to %k
+// CHECK:       scf.for {{%.*}} = %i0 to %k
+// CHECK-NEXT:  rt.load
+// CHECK-NEXT:  rt.math log
+// CHECK-NEXT:  ad.target_add
+// CHECK:       } else {
+// CHECK-NEXT:  scf.for {{%.*}} = %i0 to %k
+// CHECK:       scf.for {{%.*}} = %i0 to %n
+// CHECK:       func.func @bind
+// CHECK:       rt.kernel forms_row
+builtin.module attributes {rt.slots = #rt.slots<3>} {
+  func.func @evaluate(%theta : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %y = rt.bound 2 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    scf.for %j = %i0 to %k step %i1 : i64 {
+      %s = rt.load %theta[%j] : f64
+      %inv = rt.math inv(%s) : (f64) -> f64
+      %log = rt.math log(%s) : (f64) -> f64
+      ad.target_add %log
+      %start = arith.muli %j, %n : i64
+      scf.for %i = %i0 to %n step %i1 : i64 {
+        %at = arith.addi %start, %i : i64
+        %v = rt.load %y[%at] : f64
+        %r = arith.subf %v, %s : f64
+        %e = arith.mulf %r, %inv : f64
+        %q = arith.mulf %e, %e : f64
+        ad.target_add %q
+      }
+    }
+    func.return %zero : f64
+  }
+}
