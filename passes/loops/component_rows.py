@@ -14,6 +14,8 @@ Only where all components have the same rows, which leave nothing behind but add
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, Operation, SSAValue
@@ -25,6 +27,7 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.bound_forms import BoundForms
 from ulam.passes.loops.data_slices import DataSlices
+from ulam.passes.loops.flat_rows import by_columns
 from ulam.passes.loops.index_forms import plus
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
@@ -78,9 +81,14 @@ class ComponentRows:
 
 
 def component_rows(nest: scf.ForOp, slices: DataSlices, bound: dict[int, SSAValue]) -> ComponentRows | None:
-    """The rows of a nest, seen from them; None if it has no loop over components outside. `bound`: what `bind` puts
-    into slots.
+    """The rows of a nest, or of a loop over all elements of a matrix, seen from them; None if it has no loop over
+    components outside. `bound`: what `bind` puts into slots.
     """
+    if (columns := by_columns(nest, bound)) is not None:
+        found = component_rows(columns, slices, bound)
+        if found is None or found.components is not columns:
+            discard(columns)
+        return None if found is None else replace(found, nest=nest)
     if not _may_have_rows(nest, slices):
         return None
     components = with_rows_alone(nest, bound) or nest

@@ -92,7 +92,7 @@ class FormLayouts(TellingPass):
             ahead = before.prev_op
             reduced = found.bound.write(OpWriter(before))
             written += ops_between(ahead, before)
-            branch = _Evaluation(found, reduced).write()
+            branch = _Evaluation(found, reduced, ints).write()
             if found.forms.loop is not loop:
                 branches.append(branch)
         if written:
@@ -182,7 +182,7 @@ def _forms(
                 if rows is loop:
                     rows = cloned(loop)
                     OpWriter(loop).before(rows)
-                if (stride := compute_elements(memory, rows)) is not None:
+                if (stride := compute_elements(memory, rows, ints)) is not None:
                     matrices[memory] = stride
                     continue
             if rows is not loop:
@@ -237,6 +237,7 @@ class _Evaluation:
 
     candidate: _Candidate
     reduced: ReducedForms
+    ints: dict[int, SSAValue]
 
     def __post_init__(self) -> None:
         self.found, self.bound = self.candidate.forms, self.candidate.bound
@@ -261,7 +262,7 @@ class _Evaluation:
         if self.found.loop is not loop:
             _erase(self.found.loop)
             for memory, stride in self.candidate.matrices.items():
-                compute_first_row(memory, stride, branch)
+                compute_first_row(memory, stride, branch, self.ints)
         if nested is not None:
             nested.erase_copy()
         return branch

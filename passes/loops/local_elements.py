@@ -17,12 +17,12 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in
 from ulam.passes.loops.affine_rows import Nest
+from ulam.passes.loops.copied_values import NotKnown, copied_value
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import UNKNOWN, root, written_roots_within
 from ulam.passes.loops.filled_buffers import is_behind, loops_around, users
 from ulam.passes.loops.linear_rows import carry, new_loop
 from ulam.passes.loops.op_writer import OpWriter
-from ulam.passes.loops.row_elements import NotKnown, copied_value
 from ulam.passes.rewriting import cloned, discard, replace_uses
 
 
@@ -54,6 +54,17 @@ def with_local_elements(loop: scf.ForOp, slices: DataSlices) -> scf.ForOp | None
     rows.detach()
     rows.erase()
     return None
+
+
+def local_element(
+    alloc: rt.AllocOp, index: SSAValue, nest: scf.ForOp, known: dict[SSAValue, SSAValue], write: OpWriter
+) -> SSAValue | None:
+    """What an iteration of a loop in a nest has in an element of its own memory, written elsewhere; None if that cannot
+    be told. `known`: the numbers of the iterations.
+    """
+    rows = alloc.parent_op()
+    writers = _writers(alloc, rows) if isinstance(rows, scf.ForOp) else []
+    return _element(writers, index, write, nest, known) if writers else None
 
 
 def _local(loop: scf.ForOp) -> list[rt.AllocOp]:
@@ -132,24 +143,31 @@ def _stays(nests: list[scf.ForOp], rows: scf.ForOp) -> bool:
     return UNKNOWN not in written and UNKNOWN not in read and written.isdisjoint(read)
 
 
-def _element(writers: list[_Writer], index: SSAValue, write: OpWriter) -> SSAValue:
-    """The element of an index."""
+def _element(
+    writers: list[_Writer],
+    index: SSAValue,
+    write: OpWriter,
+    nest: scf.ForOp | None = None,
+    known: dict[SSAValue, SSAValue] | None = None,
+) -> SSAValue:
+    """The element of an index; elsewhere than in the nest that writes it, of iterations with the numbers `known`."""
     total: SSAValue | None = None
     for writer in writers:
-        env: dict[SSAValue, SSAValue] = {writer.own.body.block.args[0]: index}
+        env: dict[SSAValue, SSAValue] = {**(known or {}), writer.own.body.block.args[0]: index}
+        around = writer.around[0] if nest is None else nest
         left = [loop for loop in writer.around if loop is not writer.own]
         if not left:
-            value = copied_value(writer.value, env, writer.around[0], write)
+            value = copied_value(writer.value, env, around, write)
             total = value if total is None else write.real(arith.AddfOp, total, value)
             continue
         insides = [write]
         sum_ = write.number(0.0) if total is None else total
         for loop in left:
-            bounds = [copied_value(bound, env, writer.around[0], insides[-1]) for bound in (loop.lb, loop.ub)]
+            bounds = [copied_value(bound, env, around, insides[-1]) for bound in (loop.lb, loop.ub)]
             env[loop.body.block.args[0]], inside = new_loop(insides[-1], bounds[0], bounds[1], [sum_])
             sum_ = inside.anchor.operands[0]
             insides.append(inside)
-        value = copied_value(writer.value, env, writer.around[0], insides[-1])
+        value = copied_value(writer.value, env, around, insides[-1])
         sum_ = insides[-1].real(arith.AddfOp, sum_, value, reassociate=True)
         for inside in reversed(insides[1:]):
             sum_ = carry(inside, sum_)

@@ -10,25 +10,26 @@ other elements of such matrices, too. What rows read is then linear in parameter
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.effects import PURE, Root, kernel_buffers, root, viewed
+from ulam.passes.loops.bound_forms import BoundForms
+from ulam.passes.loops.copied_values import NotKnown, copied_value
+from ulam.passes.loops.effects import Root, kernel_buffers, root, viewed
 from ulam.passes.loops.filled_buffers import loops_around, stays_until, users
 from ulam.passes.loops.index_forms import Form, IndexForms, known, plus, times
 from ulam.passes.loops.linear_rows import carry, new_loop
+from ulam.passes.loops.local_elements import local_element
 from ulam.passes.loops.op_writer import OpWriter, integer
-from ulam.passes.rewriting import applied_to, cloned, discard, replace_uses
+from ulam.passes.rewriting import discard, replace_uses
 
 _REALS = rt.BufferType(f64)
 MOST_OPS = 300
@@ -36,13 +37,9 @@ MOST_OPS = 300
 is no sum of few terms."""
 
 
-class NotKnown(Exception):
-    """An element that cannot be computed where it is read."""
-
-
-def compute_elements(memory: rt.AllocOp, loop: scf.ForOp) -> SSAValue | None:
+def compute_elements(memory: rt.AllocOp, loop: scf.ForOp, bound: dict[int, SSAValue]) -> SSAValue | None:
     """Lets a loop over rows compute the row of a matrix that it reads; how far columns are apart, None if it cannot be
-    done. What was written is left then.
+    done. What was written is left then. `bound`: what `bind` puts into slots.
     """
     loads = [op for op in users(memory, views=True) if loop.is_ancestor(op)]
     forms = IndexForms(loop)
@@ -50,14 +47,15 @@ def compute_elements(memory: rt.AllocOp, loop: scf.ForOp) -> SSAValue | None:
     assert begin is not None
     write = OpWriter(begin)
     try:
-        elements = _Elements(loop, forms, _stride(loads, memory, forms))
+        elements = _Elements(loop, forms, _stride(loads, memory, forms), bound, is_across=_is_across(loads, forms))
         places = [elements.place(op.operands[1]) for op in loads]
         if not places or any(row != places[0][0] for row, _ in places):
             raise NotKnown
         row, width = (elements.written(form, write) for form in (places[0][0], elements.width(memory)))
         own = write.put(rt.AllocOp(write.put(integer(arith.MaxSIOp, width, write.whole(0))), _REALS))
         column, inside = new_loop(write, write.whole(0), width)
-        inside.before(rt.StoreOp(elements.value(memory, row, column, inside), own, column, initial=True))
+        place = (column, row) if elements.is_across else (row, column)
+        inside.before(rt.StoreOp(elements.value(memory, *place, inside), own, column, initial=True))
     except NotKnown:
         return None
     for load, (_, form) in zip(loads, places, strict=True):
@@ -67,7 +65,7 @@ def compute_elements(memory: rt.AllocOp, loop: scf.ForOp) -> SSAValue | None:
     return elements.stride
 
 
-def compute_first_row(memory: rt.AllocOp, stride: SSAValue, branch: scf.IfOp) -> None:
+def compute_first_row(memory: rt.AllocOp, stride: SSAValue, branch: scf.IfOp, bound: dict[int, SSAValue]) -> None:
     """Lets what reads the first row of a matrix outside of a branch compute its elements, if that alone reads it there.
 
     The first row stands ahead where something is taken out of a loop (`one-step-loop-unrolling`).
@@ -80,7 +78,7 @@ def compute_first_row(memory: rt.AllocOp, stride: SSAValue, branch: scf.IfOp) ->
             loop = _outermost_loop(load)
             if loop is None or load.buffer is not memory.res:
                 return
-            elements = _Elements(loop, IndexForms(loop), stride)
+            elements = _Elements(loop, IndexForms(loop), stride, bound)
             form = elements.forms.of(load.index)
             if form is None:
                 return
@@ -120,7 +118,43 @@ def writer_of(memory: rt.AllocOp) -> Operation | None:
     if isinstance(writer, rt.KernelOp):
         return writer if writer.function.data == "multiply" and writer.parent is memory.parent else None
     is_sum = isinstance(writer, ad.AccumulateOp) and memory.zero is not None and writer.buffer is memory.res
-    return writer if is_sum or (isinstance(writer, rt.StoreOp) and writer.buffer is memory.res) else None
+    return writer if is_sum or (isinstance(writer, rt.StoreOp) and viewed(writer.buffer) is memory.res) else None
+
+
+def _place_in_memory(writer: Operation, forms: IndexForms) -> Form | None:
+    """Where an op that stores or adds writes, views included."""
+    buffer, index = writer.operands[0:2] if isinstance(writer, ad.AccumulateOp) else writer.operands[1:3]
+    total: Form | None = forms.of(index)
+    while total is not None and isinstance(view := buffer.owner, rt.ViewOp):
+        offset, buffer = forms.of(view.offset), view.buffer
+        total = None if offset is None else plus(total, offset)
+    return total
+
+
+def shape_of(memory: rt.AllocOp, bound: dict[int, SSAValue]) -> tuple[SSAValue, SSAValue] | None:
+    """How many rows and columns a matrix has, if a product or loops fill all of it column by column, or across; None
+    if that is not known. `bound`: what `bind` puts into slots.
+    """
+    writer = writer_of(memory)
+    if isinstance(writer, rt.KernelOp):
+        return writer.arguments[2], writer.arguments[4]
+    around = [] if writer is None else loops_around(writer, memory.parent)
+    if writer is None or not around:
+        return None
+    forms = BoundForms(around[0], bound=bound)
+    form = _place_in_memory(writer, forms)
+    by_number = {forms.number(loop.body.block.args[0]): loop for loop in around}
+    row = next((number for number in by_number if (form or {}).get((number,)) == 1), None)
+    column = next((n for monomial in form or {} for n in monomial if n in by_number and n != row), None)
+    if row is None or column is None or form is None:
+        return None
+    rows, columns = by_number[row].ub, by_number[column].ub
+    ends = [forms.of(end) for end in (rows, columns, memory.count)]
+    if None in ends or any(is_inside(side, around[0]) for side in (rows, columns)):
+        return None
+    of_rows, of_columns, size = (end or {} for end in ends)
+    is_by_columns = form == plus({(row,): 1}, times(of_rows, {(column,): 1}))
+    return (rows, columns) if is_by_columns and times(of_rows, of_columns) == size else None
 
 
 def _stride(loads: list[Operation], memory: rt.AllocOp, forms: IndexForms) -> SSAValue:
@@ -133,12 +167,19 @@ def _stride(loads: list[Operation], memory: rt.AllocOp, forms: IndexForms) -> SS
         for monomial in form or {}:
             if monomial and monomial != (forms.variable,):
                 own = {factor for factor in monomial if not forms.is_variable(factor)}
-                found = own if found is None else found & own
+                if own:  # none in what stands side by side
+                    found = own if found is None else found & own
     if found is None:
         return memory.count
     if len(found) != 1:
         raise NotKnown
     return forms.factors[next(iter(found))]
+
+
+def _is_across(loads: list[Operation], forms: IndexForms) -> bool:
+    """Whether rows of a loop are columns of the matrix: their elements stand side by side."""
+    form = forms.of(loads[0].operands[1]) if loads else None
+    return form is not None and (forms.variable,) not in form
 
 
 @record
@@ -148,15 +189,22 @@ class _Elements:
     loop: scf.ForOp
     forms: IndexForms
     stride: SSAValue
+    bound: dict[int, SSAValue]
+    is_across: bool = False
+    """Whether rows of the loop are columns of matrices."""
     _n_ops: int = 0
     """Of the nests whose elements have been written."""
 
     def place(self, index: SSAValue) -> tuple[Form, Form]:
-        """The row and the column of an index; the row is below the stride."""
+        """The row and the column of an index, of those that the loop sees; what is not multiplied by the stride is
+        below it.
+        """
         forms, loop = self.forms, self.loop
         form, stride = forms.of(index), forms.number(self.stride)
         if form is None:
             raise NotKnown
+        if self.is_across:
+            return self._place_across(form, stride)
         row: Form = {m: count for m, count in form.items() if m in ((), (forms.variable,))}
         offset = {(): row.get((), 0)}
         column = _over({m: count for m, count in form.items() if m not in row}, stride)
@@ -166,12 +214,28 @@ class _Elements:
             raise NotKnown
         return row, column
 
-    def width(self, memory: rt.AllocOp) -> Form:
-        """The number of columns."""
-        size = self.forms.of(memory.count)
-        if size is None:
+    def _place_across(self, form: Form, stride: int) -> tuple[Form, Form]:
+        forms = self.forms
+        row = _over({m: count for m, count in form.items() if forms.variable in m}, stride)
+        column = {m: count for m, count in form.items() if forms.variable not in m}
+        least, most = forms.bounds(column)
+        first = known(forms.of(forms.loop.lb) or {})
+        if row != {(forms.variable,): 1} or least is None or most is None or first is None or first < 0:
             raise NotKnown
-        return _over(size, self.forms.number(self.stride))  # 1 of a vector
+        begin, end = known(least), known(plus(most, {(stride,): 1}, -1))
+        if begin is None or begin < 0 or end is None or end >= 0:
+            raise NotKnown
+        return row, column
+
+    def width(self, memory: rt.AllocOp) -> Form:
+        """The number of columns that the loop sees."""
+        shape = shape_of(memory, self.bound)
+        if self.is_across and shape is None:
+            raise NotKnown
+        size = self.forms.of(memory.count if shape is None else shape[0 if self.is_across else 1])
+        if size is None or (shape is not None and not is_same_integer(shape[0], self.stride)):
+            raise NotKnown
+        return _over(size, self.forms.number(self.stride)) if shape is None else size  # 1 of a vector
 
     def written(self, form: Form, write: OpWriter) -> SSAValue:
         """A form as a value."""
@@ -194,8 +258,8 @@ class _Elements:
         if self._n_ops > MOST_OPS or not stays_until(_read_in(around[0]), around[0], self.loop):
             raise NotKnown
         added = isinstance(writer, ad.AccumulateOp)
-        index, value = (writer.operands[n] for n in ((1, 2) if added else (2, 0)))
-        filler = _Filler(self, around, index, row, column)
+        value = writer.operands[2 if added else 0]
+        filler = _Filler(self, around, writer, row, column)
         left = filler.set_variables(memory, write)
         if not added:
             if left:
@@ -250,17 +314,18 @@ class _Filler:
 
     elements: _Elements
     around: list[scf.ForOp]
-    index: SSAValue
+    writer: Operation
     row: SSAValue
     column: SSAValue
     env: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def __post_init__(self) -> None:
         self.forms = IndexForms(self.around[0])
+        self.place = _place_in_memory(self.writer, self.forms)
 
     def set_variables(self, memory: rt.AllocOp, write: OpWriter) -> list[scf.ForOp]:
         """Finds which iterations fill the element; the loops of which all do, an addition each."""
-        forms, form = self.forms, self.forms.of(self.index)
+        forms, form = self.forms, self.place
         stride, size = forms.number(self.elements.stride), forms.of(memory.count)
         by_number = {forms.number(loop.body.block.args[0]): loop for loop in self.around}
         if form is None or any(constant_integer(loop.step) != 1 for loop in self.around):
@@ -283,7 +348,7 @@ class _Filler:
             column = next((n for n in own if n != row and form == {(row,): 1, tuple(sorted((n, stride))): 1}), None)
             if len(own) != 2 or row is None or column is None or ends[row] != {(stride,): 1}:
                 raise NotKnown
-            if (end := ends[column]) is None or times(end, {(stride,): 1}) != size:
+            if shape_of(memory, self.elements.bound) is None:
                 raise NotKnown
             self.env[own[row].body.block.args[0]] = self.row
             self.env[own[column].body.block.args[0]] = self.column
@@ -294,40 +359,15 @@ class _Filler:
         return copied_value(value, self.env, self.around[0], write, self._other)
 
     def _other(self, load: rt.LoadOp, write: OpWriter) -> SSAValue | None:
-        """The same element of another matrix that is filled ahead; None if it is none."""
+        """The same element of another matrix that is filled ahead, or one of memory inside; None if it is none."""
         memory = viewed(load.buffer).owner
-        if not isinstance(memory, rt.AllocOp) or load.buffer is not memory.res or is_inside(memory.res, self.around[0]):
+        if not isinstance(memory, rt.AllocOp) or load.buffer is not memory.res:
             return None
-        if self.forms.of(load.index) != self.forms.of(self.index):
+        if is_inside(memory.res, self.around[0]):
+            return local_element(memory, self.copy(load.index, write), self.around[0], self.env, write)
+        if self.forms.of(load.index) != self.place:
             return None
         try:
             return self.elements.value(memory, self.row, self.column, write)
         except NotKnown:
             return None
-
-
-def copied_value(
-    value: SSAValue,
-    env: dict[SSAValue, SSAValue],
-    around: scf.ForOp,
-    write: OpWriter,
-    instead: Callable[[rt.LoadOp, OpWriter], SSAValue | None] = lambda load, write: None,
-) -> SSAValue:
-    """What a value inside of a loop is for variables that `env` has; `instead`: of what is loaded."""
-    if value in env or not is_inside(value, around):
-        return env.get(value, value)
-    op = value.owner
-    if isinstance(op, Block):
-        raise NotKnown
-    if isinstance(op, rt.LoadOp) and (found := instead(op, write)) is not None:
-        env[value] = found
-    elif isinstance(op, scf.ForOp):
-        for needed in free_values_of_op(op):
-            env[needed] = copied_value(needed, env, around, write, instead)
-        write.before(cloned(op, env))
-    elif isinstance(op, (rt.LoadOp, rt.ViewOp)) or type(op) in PURE:
-        operands = [copied_value(operand, env, around, write, instead) for operand in op.operands]
-        env[value] = write.put(applied_to(op, operands))
-    else:
-        raise NotKnown
-    return env[value]

@@ -40,6 +40,17 @@ COLUMNS = {
     "elements of a product": "matrix[N, K] eta = X * C; for (k in 1 : K) for (n in 1 : N) "
     "Y[n, k] ~ normal(eta[n, k], sigma[k]);",
     "a product by rows": "matrix[N, K] eta = X * C; for (n in 1 : N) Y[n] ~ normal(eta[n], sigma);",
+    "columns ahead, read by rows": "matrix[K, N] mu; for (n in 1 : N) mu[ , n] = a * x[n]; "
+    "for (k in 1 : K) T[k] ~ normal(mu[k], sigma[k]);",
+    "products ahead, read by rows": "matrix[K, N] mu; for (n in 1 : N) mu[ , n] = a + B * z[n]; "
+    "for (k in 1 : K) c[k] ~ normal(mu[k], sigma[k]);",
+    "rows ahead, read by columns": "matrix[N, K] mu; for (n in 1 : N) mu[n] = a' * x[n] + b; "
+    "for (k in 1 : K) c[k] ~ normal(mu[ , k], sigma[k]);",
+    "all elements of a product": "to_vector(Y) ~ normal(to_vector(X * C), b * b + 1);",
+    "all elements of a sum": "to_vector(Y) ~ normal(to_vector(X * C + rep_matrix(a', N)), b * b + 1);",
+    "a transposed product": "matrix[N, K] mu = X * B'; for (n in 1 : N) Y[n] ~ normal(mu[n], 2);",
+    "all elements of means by columns": "matrix[K, N] mu; for (n in 1 : N) mu[ , n] = a + B * z[n]; "
+    "to_vector(T) ~ normal(to_vector(mu), b * b + 1);",
     "vectors ahead": "array[K] vector[N] mu; for (k in 1 : K) mu[k] = a[k] * x; "
     "for (k in 1 : K) c[k] ~ normal(mu[k], sigma[k]);",
 }

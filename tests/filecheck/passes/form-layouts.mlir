@@ -317,3 +317,43 @@ builtin.module attributes {rt.slots = #rt.slots<3>} {
     func.return %zero : f64
   }
 }
+
+// -----
+
+// A loop over all elements of a product: rows of it are reduced, and it is made where the loop is as it was.
+// CHECK-LABEL: @evaluate
+// CHECK-NOT:   rt.kernel multiply
+// CHECK:       rt.kernel form_values
+// CHECK:       } else {
+// CHECK:       rt.kernel multiply
+// CHECK:       scf.for {{%.*}} = %i0 to %size
+// CHECK:       func.func @bind
+// CHECK:       rt.kernel forms_row
+builtin.module attributes {rt.slots = #rt.slots<5>} {
+  func.func @evaluate(%input : !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry} {
+    %n = rt.bound 0 : i64
+    %k = rt.bound 1 : i64
+    %size = rt.bound 2 : i64
+    %y = rt.bound 3 : !rt.buf<f64>
+    %x = rt.bound 4 : !rt.buf<f64>
+    %i0 = arith.constant 0 : i64
+    %i1 = arith.constant 1 : i64
+    %zero = arith.constant 0.0 : f64
+    %theta = rt.alloc %k : !rt.buf<f64>
+    ad.independent %theta, %k
+    rt.copy %input to %theta, %k initial : !rt.buf<f64>
+    %mu = rt.alloc %size : !rt.buf<f64>
+    rt.kernel multiply(%x, %theta, %n, %i1, %k, %mu) : (!rt.buf<f64>, !rt.buf<f64>, i64, i64, i64, !rt.buf<f64>) -> ()
+    scf.for %r = %i0 to %size step %i1 : i64 {
+      %v = rt.load %y[%r] : f64
+      %m = rt.load %mu[%r] : f64
+      %d = arith.subf %v, %m : f64
+      %w = arith.addf %d, %m : f64
+      %q = arith.mulf %d, %d : f64
+      %p = arith.mulf %w, %d : f64
+      ad.target_add %q
+      ad.target_add %p
+    }
+    func.return %zero : f64
+  }
+}
