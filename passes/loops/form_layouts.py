@@ -185,6 +185,10 @@ def _forms(
                 if (stride := compute_elements(memory, rows, ints)) is not None:
                     matrices[memory] = stride
                     continue
+            if matrices and (alone := with_local_elements(rows, slices)) is not None:
+                _erase(rows)  # rows of matrices, which it computes by itself, are what it reads of them
+                rows = alone
+                continue
             if rows is not loop:
                 _erase(rows)
             return str(reason), moved, matrices

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer, is_same_integer
+from ulam.dialects.scalar_ops import constant_integer, is_same_integer, not_clamped
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in
@@ -126,7 +126,8 @@ def _writer(op: Operation, alloc: rt.AllocOp, block: Block) -> _Writer | None:
         return None
     if any(constant_integer(loop.step) != 1 or loop.results for loop in around):
         return None
-    return _Writer(op, around, own) if constant_integer(own.lb) == 0 and is_same_integer(own.ub, alloc.count) else None
+    is_whole = is_same_integer(own.ub, alloc.count) or not_clamped(own.ub) is not_clamped(alloc.count)
+    return _Writer(op, around, own) if constant_integer(own.lb) == 0 and is_whole else None
 
 
 def _does_nothing_else(nest: scf.ForOp) -> bool:

@@ -37,15 +37,18 @@ class _Unfit(Exception):
 
 def with_rows_alone(nest: scf.ForOp, bound: dict[int, SSAValue] | None = None) -> scf.ForOp | None:
     """A copy of a nest, in front of it, whose loops over rows hand nothing on; None if none does, or by other ways.
-    `bound`: what `bind` puts into slots, as numbers of strips.
+    `bound`: what `bind` puts into slots, as numbers of strips; with it a nest may be a loop over strips itself.
     """
+    is_strips = bound is not None and strips_of(nest, bound) is not None
     bound = {} if bound is None else bound
-    if not _strips_inside(nest, bound) and _handed_on(nest) is None:
+    if not is_strips and not _strips_inside(nest, bound) and _handed_on(nest) is None:
         return None
     (copy,) = copies([nest], {})
     assert isinstance(copy, scf.ForOp) and nest.parent is not None
     nest.parent.insert_op_before(copy, nest)
     try:
+        if is_strips and (strips := strips_of(copy, bound)) is not None:
+            copy = _write_strips(strips)
         for strips in _strips_inside(copy, bound):
             _write_strips(strips)
         while (found := _handed_on(copy)) is not None:
@@ -79,7 +82,7 @@ def _runs_over(loop: scf.ForOp, count: SSAValue) -> bool:
     return is_by_one and not_clamped(loop.ub) is not_clamped(count)
 
 
-def _write_strips(strips: StripsOfRows) -> None:
+def _write_strips(strips: StripsOfRows) -> scf.ForOp:
     """Puts a loop over rows in the place of one over strips."""
     loop, body = strips.loop, strips.loop.body.block
     merge_flags(loop)
@@ -94,6 +97,9 @@ def _write_strips(strips: StripsOfRows) -> None:
             rows.write(op, inside)
     inside.anchor.operands = rows.known_of(terminator(body).operands)
     discard(loop)
+    written = inside.anchor.parent_op()
+    assert isinstance(written, scf.ForOp)
+    return written
 
 
 def _write_group(memory: rt.AllocOp, loops: list[scf.ForOp]) -> None:

@@ -71,6 +71,14 @@ FORMS = {
         "for (i in 1 : n) w[i] ~ normal(a + dot_product(X[i], S[g[i]]), s[2]); }",
         2,
     ),
+    "products with rows of groups": (
+        "model { matrix[2, P] S = (F')[, 1 : P]; w ~ normal((X .* S[g]) * rep_vector(1, P), s[1]); }",
+        1,
+    ),
+    "products beside products with rows of groups": (
+        "model { matrix[2, P] S = (F')[, 1 : P]; w ~ normal(X * B[1]' + rows_dot_product(X, S[g]), s[2]); }",
+        1,
+    ),
     "two outcomes": (
         "model { matrix[2, 2] S = [[s[1] ^ 2, rho * s[1] * s[2]], [rho * s[1] * s[2], s[2] ^ 2]]; "
         "for (i in 1 : n) { vector[2] m = [mu[1] + X[i] * B[1]', mu[2] + a * w[i]]'; z[i] ~ multi_normal(m, S); } }",
