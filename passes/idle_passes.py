@@ -52,6 +52,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "split-memory": (*_any("rt.alloc"), *_any("arith.muli"), *_any("loop:rt.load")),
     "sink-fills": (*_any("scf.if"), *_any("rt.alloc"), *_any("loop:rt.load"), *_any("loop:rt.store rt.kernel")),
     "loops-from-guards": (*_any("scf.if loop:scf.if"), *_any("loop:ad.target_add")),
+    "memory-from-guards": (*_any("scf.if"), *_any("rt.alloc"), *_any("loop:rt.store loop:ad.accumulate")),
     "loops-from-zero": _any("loop:arith.subi"),
     "data-divisors": (*_any("loop:arith.divf"), *_any("loop:arith.mulf")),
     "counted-sums": _any("loop:arith.addf loop:arith.subf fma"),

@@ -67,6 +67,7 @@ def _before_fusion(layouts: bool) -> tuple[str, ...]:
     return (
         'if-changed{passes="prefix-sums" then="cse,dce,share-arms,cse,dce"}',
         'if-changed{passes="equal-sizes" then="cse"}',
+        'if-changed{passes="memory-from-guards" then="cse,dce"}',
         "sink-fills{function=evaluate}",
         "additions-in-place{function=evaluate}",
         # Behind what takes unchanged numbers out of branches.

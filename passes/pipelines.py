@@ -112,6 +112,7 @@ PASSES: dict[str, str] = {
     "carry-elements": "ulam.passes.loops.carry_elements:CarryElements",
     "dead-stores": "ulam.passes.loops.dead_stores:DeadStores",
     "loops-from-guards": "ulam.passes.loops.loops_from_guards:LoopsFromGuards",
+    "memory-from-guards": "ulam.passes.loops.memory_from_guards:MemoryFromGuards",
     "data-divisors": "ulam.passes.loops.data_divisors:DataDivisors",
     "shared-divisors": "ulam.passes.loops.shared_divisors:SharedDivisors",
     "counted-sums": "ulam.passes.loops.counted_sums:CountedSums",

@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ulam.dialects import rt
-from ulam.dialects.scalar_ops import constant_integer
+from ulam.dialects.scalar_ops import constant_integer, predicate_of
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.loops.index_forms import Form, IndexForms
+from ulam.passes.loops.index_forms import Form, IndexForms, plus
 from ulam.passes.loops.unit_modules import bind_of
 
 _OF_OPERANDS = (
@@ -28,6 +28,9 @@ _OF_OPERANDS = (
 """Ops on ints whose results are equal where their operands are."""
 
 _DEPTH = 12
+
+_AT_LEAST = {"sge": (0, 1, 0), "sgt": (0, 1, -1), "sle": (1, 0, 0), "slt": (1, 0, -1)}
+"""Comparison → which operand less which other one, with what is added, is not negative."""
 
 
 def bound_ints(module: ModuleOp) -> dict[int, SSAValue]:
@@ -76,3 +79,18 @@ class BoundForms(IndexForms):
         if isinstance(op, _OF_OPERANDS):
             return type(op), value.type, *(self._key(operand, depth + 1) for operand in op.operands)
         return value
+
+
+def is_asked_by(condition: SSAValue, bounds: tuple[SSAValue | None, SSAValue], forms: BoundForms) -> bool:
+    """Whether a condition is that a loop from one bound up to the other one, by steps of 1, has an iteration; without
+    the first one from 0 on.
+    """
+    compared = forms.made(condition).owner
+    if not isinstance(compared, arith.CmpiOp) or (predicate := predicate_of(compared)) not in _AT_LEAST:
+        return False
+    greater, less, more = _AT_LEAST[predicate]
+    first = {} if bounds[0] is None else forms.of(bounds[0])
+    end, *pair = (forms.of(value) for value in (bounds[1], *compared.operands))
+    if first is None or end is None or (one := pair[greater]) is None or (other := pair[less]) is None:
+        return False
+    return plus(plus(one, other, -1), {(): more}) == plus(plus(end, first, -1), {(): -1})

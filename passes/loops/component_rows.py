@@ -21,14 +21,13 @@ from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ulam.dialects import ad, rt
-from ulam.dialects.scalar_ops import constant_integer, predicate_of
+from ulam.dialects.scalar_ops import constant_integer
 from ulam.dialects.walk import ops_of, ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.bound_forms import BoundForms
+from ulam.passes.loops.bound_forms import BoundForms, is_asked_by
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.flat_rows import by_columns
-from ulam.passes.loops.index_forms import plus
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.ragged_rows import MOST_OPS, flag_of, is_flag, leaves_additions_alone
@@ -214,28 +213,12 @@ class _Writer:
     def _end(self, bounds: tuple[SSAValue, SSAValue], write: OpWriter) -> SSAValue:
         """Where a loop ends that has no iteration unless the branches around the rows are taken."""
         first, end = bounds
+        forms = BoundForms(self.inner, narrow=True, bound=self.bound)
         for branch, holds in _branches_around(self.inner, self.components):
-            if not (holds and self._tells_rows(branch.cond, bounds)):
+            if not (holds and is_asked_by(branch.cond, bounds, forms)):
                 ends = (end, first) if holds else (first, end)
                 end = write.put(arith.SelectOp.create(operands=(branch.cond, *ends), result_types=(i64,)))
         return end
-
-    def _tells_rows(self, condition: SSAValue, bounds: tuple[SSAValue, SSAValue]) -> bool:
-        """Whether a condition is that a loop has an iteration."""
-        forms = BoundForms(self.inner, narrow=True, bound=self.bound)
-        compared = forms.made(condition).owner
-        if not isinstance(compared, arith.CmpiOp) or (predicate := predicate_of(compared)) not in _AT_LEAST:
-            return False
-        greater, less, more = _AT_LEAST[predicate]
-        first, end, one, other = (forms.of(value) for value in (*bounds, *compared.operands))
-        if first is None or end is None or one is None or other is None:
-            return False
-        pair = (one, other)
-        return plus(plus(pair[greater], pair[less], -1), {(): more}) == plus(plus(end, first, -1), {(): -1})
-
-
-_AT_LEAST = {"sge": (0, 1, 0), "sgt": (0, 1, -1), "sle": (1, 0, 0), "slt": (1, 0, -1)}
-"""Comparison → which operand less which other one, with what is added, is not negative."""
 
 
 def _read_directly(loop: scf.ForOp) -> None:
@@ -255,37 +238,6 @@ def _loop_of(inside: OpWriter, like: scf.ForOp) -> scf.ForOp:
     assert isinstance(loop, scf.ForOp)
     loop.location = like.location
     return loop
-
-
-def _end(bounds: tuple[SSAValue, SSAValue], inner: scf.ForOp, components: scf.ForOp, write: OpWriter) -> SSAValue:
-    """Where a loop ends that has no iteration unless the branches around the rows are taken."""
-    first, end = bounds
-    for branch, holds in _branches_around(inner, components):
-        ends = (end, first) if holds else (first, end)
-        end = write.put(arith.SelectOp.create(operands=(branch.cond, *ends), result_types=(i64,)))
-    return end
-
-
-def _write_tables(
-    components: scf.ForOp, inner: scf.ForOp, write: OpWriter
-) -> tuple[list[Operation], dict[SSAValue, SSAValue]]:
-    """Fills memory with the reals that are computed for each component, so that rows need not compute them; what is
-    written, and which memory has which of them.
-    """
-    read = _read_from_around(inner, components)
-    wanted = [value for value in read if value.type == f64 and not isinstance(value.owner, rt.LoadOp)]
-    if not wanted:
-        return [], {}
-    bounds = components.lb, components.ub
-    count = write.trip_count(*bounds)
-    stored: dict[SSAValue, SSAValue] = {value: write.put(rt.AllocOp(count, _REALS)) for value in wanted}
-    component, inside = new_loop(write, components.lb, _end(bounds, inner, components, write))
-    known: dict[SSAValue, SSAValue] = {components.body.block.args[0]: component}
-    place = _place(component, components, inside)
-    for value, memory in stored.items():
-        inside.before(rt.StoreOp(computed(value, known, components, inside), memory, place, initial=True))
-    memories = [memory.owner for memory in stored.values() if isinstance(memory.owner, Operation)]
-    return [*memories, _loop_of(inside, components)], stored
 
 
 def _place(component: SSAValue, components: scf.ForOp, write: OpWriter) -> SSAValue:

@@ -28,7 +28,7 @@ from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
 from ulam.passes.loops.affine_rows import LinearTerm, Nest, Terms
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, kernel_buffers, root, viewed, written_roots
-from ulam.passes.loops.filled_buffers import users
+from ulam.passes.loops.filled_buffers import memory_filled_by, users
 from ulam.passes.loops.linear_flags import Flags
 
 ANY = -1
@@ -312,8 +312,9 @@ class _Analysis:
         rows = self.found.nest.rows
         if (own := next((term for term in terms if term.is_of_one_row(rows)), None)) is not None:
             raise Unfit("rows have coefficients of their own", self._filled_ahead(own))
-        if self.found.nest.fills:
-            raise Unfit("loops ahead compute what it reads")
+        if fills := self.found.nest.fills:
+            memory = [each for filler in fills for each in memory_filled_by(filler)]
+            raise Unfit("loops ahead compute what it reads", memory[0] if memory else None)
         self.found.linear[value] = terms
         return 1
 

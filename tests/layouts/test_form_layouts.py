@@ -75,6 +75,11 @@ FORMS = {
         "model { matrix[2, P] S = (F')[, 1 : P]; w ~ normal((X .* S[g]) * rep_vector(1, P), s[1]); }",
         1,
     ),
+    "means of groups in a loop": (
+        "model { matrix[2, P] S = (F')[, 1 : P]; vector[n] m; for (i in 1 : n) m[i] = X[i] * B[1]' + X[i] * S[g[i]]'; "
+        "w ~ normal(m, s[1]); }",
+        1,
+    ),
     "products beside products with rows of groups": (
         "model { matrix[2, P] S = (F')[, 1 : P]; w ~ normal(X * B[1]' + rows_dot_product(X, S[g]), s[2]); }",
         1,

@@ -1,5 +1,6 @@
 """Sums in elements of containers at levels 3 and 4 (`carry-elements`, `dead-stores`, `private-rows`), and loops that
-leave the branches which ask whether they run (`loops-from-guards`): the values and derivatives of level 0, errors too.
+leave the branches which ask whether they run (`loops-from-guards`, `memory-from-guards`): the values and derivatives of
+level 0, errors too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from level_outcomes import assert_same_outcomes
 
+import ulam
 from ulam import Rejection, StanModel
 
 SUMS = """
@@ -47,6 +50,17 @@ parameters { real a; vector[N] b; real s; real<lower=0> r; }
 model {
   for (n in 1:N) y[n] ~ student_t(3, a + b[n], s);
   r ~ normal(0, 1);
+}
+"""
+
+FILLED = """
+data { int N; int K; int G; matrix[N, K] X; array[N] int g; vector[N] y; }
+parameters { vector[K] b; matrix[G, K] B; real<lower=0> s; }
+model {
+  vector[N] mu;
+  for (n in 1:N) mu[n] = X[n] * b + X[n] * B[g[n]]';
+  y ~ student_t(4, mu, s);
+  y ~ normal(mu, s);
 }
 """
 
@@ -90,3 +104,18 @@ def test_guarded_loops() -> None:
     for scale in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(Rejection, match="sigma is"):
             model.log_density(np.array([0.5, 0.1, -0.2, scale, 0.25]))
+
+
+def test_guarded_memory() -> None:
+    """A vector that rows fill, of no elements, too, where coefficients are not finite, and with a wrong index."""
+    program = ulam.StanProgram(FILLED)
+    for n, k in ((0, 2), (1, 1), (7, 0), (50, 3)):
+        rng = np.random.default_rng(n + k)
+        data: dict[str, Any] = {"N": n, "K": k, "G": 4, "X": rng.normal(size=(n, k)), "y": rng.normal(size=n)}
+        data["g"] = rng.integers(1, 5, size=n)
+        model, plain = (program(data, opt_level=of) for of in (3, 0))
+        for at in (0, k, -1):
+            assert_same_outcomes(plain, model, at=at)
+    data["g"][3] = 5
+    with pytest.raises(ulam.UlamError, match="index"):
+        program(data).log_density(np.zeros(plain.param_unc_num()))
