@@ -4,9 +4,10 @@
 
 `--programs`: sums over rows (`tests/oracles/row_programs.py`), loops inside of each other (`nest_programs.py`), groups
 and their rows (`group_programs.py`), programs of all blocks as people write them (`applied_programs.py`), forward
-algorithms (`state_programs.py`), or rows of several outcomes (`outcome_programs.py`). Each runs at level 0, at level 3
-without layouts, at level 3 and at level 4, with `--data` different data, at points near 0, far out, and where some
-parameters are at borders: 0, infinite, NaN, or such that their exponential over- or underflows.
+algorithms (`state_programs.py`), rows of several outcomes (`outcome_programs.py`), or of such as are independent given
+their means (`component_programs.py`). Each runs at level 0, at level 3 without layouts, at level 3 and at level 4, with
+`--data` different data, at points near 0, far out, and where some parameters are at borders: 0, infinite, NaN, or such
+that their exponential over- or underflows.
 `--pieces`: also at level 3 with limits so small that the program is taken to pieces, and has switches in its data.
 `--interfaces N`: of every Nth program constrained parameters with quantities, the way back from them, products of the
 Hessian, and the traced density, too.
@@ -37,6 +38,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 
 from applied_programs import applied_data, applied_program
+from component_programs import component_data, component_program
 from group_programs import group_data, group_program
 from nest_programs import nest_data, nest_program
 from outcome_programs import outcome_data, outcome_program
@@ -53,6 +55,7 @@ PROGRAMS: dict[str, tuple[Callable[[int], str], Callable[[int], dict[str, Any]]]
     "applied": (applied_program, applied_data),
     "states": (state_program, state_data),
     "outcomes": (outcome_program, outcome_data),
+    "components": (component_program, component_data),
 }
 WAYS: dict[str, dict[str, Any]] = {
     "level 3 without layouts": {"opt_level": 3, "layouts": False},

@@ -104,7 +104,7 @@ class FormLayouts(TellingPass):
     def _best(self, loop: scf.ForOp, top: Block, slices: DataSlices, ints: dict[int, SSAValue]) -> _Candidate | _Stays:
         """The rows of a loop that may be reduced: as they are, or as other loops have them that stand for it."""
         found = _candidate(loop, loop, None, top, slices, ints)
-        if isinstance(found, _Candidate) or self.early:
+        if isinstance(found, _Candidate) or self.early or not _squares(loop):
             return found
         if (rows := with_rows_alone(loop, ints)) is not None:
             if isinstance(other := _candidate(rows, loop, None, top, slices, ints), _Candidate):
@@ -233,6 +233,15 @@ def _may_gain(loop: scf.ForOp, early: bool) -> bool:
     classes = [type(op) for op in ops_within(loop)]
     kernels, products = (classes.count(cls) for cls in (rt.KernelOp, arith.MulfOp))
     return ad.TargetAddOp in classes and (kernels > 0 or (products > 1 and not early))
+
+
+def _squares(loop: scf.ForOp) -> bool:
+    """Whether rows of a loop have a square: what stands for loops is not looked at for other forms."""
+    return any(
+        (isinstance(op, rt.MathOp) and op.function.data == "square")
+        or (isinstance(op, arith.MulfOp) and op.lhs is op.rhs)
+        for op in ops_within(loop)
+    )
 
 
 @record
