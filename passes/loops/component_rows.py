@@ -120,8 +120,10 @@ def _additions(block: Block, components: scf.ForOp) -> list[scf.ForOp]:
 
 
 def _loop_over_rows(components: scf.ForOp, slices: DataSlices) -> scf.ForOp | None:
-    """The loop inside that adds to the target, if that is one and has the same rows for all components."""
-    found = _additions(components.body.block, components)
+    """The loop inside that adds to the target and reads data, if that is one and has the same rows for all components:
+    others add priors.
+    """
+    found = [loop for loop in _additions(components.body.block, components) if _reads_data(loop, slices)]
     if len(found) != 1:
         return None
     (inner,) = found
@@ -138,6 +140,10 @@ def _loop_over_rows(components: scf.ForOp, slices: DataSlices) -> scf.ForOp | No
         return None
     can = Repeatable(components, frozenset([number]))
     return inner if all(map(can.has, _read_from_around(inner, components))) else None
+
+
+def _reads_data(loop: scf.ForOp, slices: DataSlices) -> bool:
+    return any(isinstance(op, rt.LoadOp) and slices.is_data_buffer(op.buffer) for op in ops_within(loop))
 
 
 def _branches_around(inner: scf.ForOp, components: scf.ForOp) -> list[tuple[scf.IfOp, bool]]:

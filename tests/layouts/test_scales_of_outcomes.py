@@ -40,6 +40,8 @@ COLUMNS = {
     "elements of a product": "matrix[N, K] eta = X * C; for (k in 1 : K) for (n in 1 : N) "
     "Y[n, k] ~ normal(eta[n, k], sigma[k]);",
     "a product by rows": "matrix[N, K] eta = X * C; for (n in 1 : N) Y[n] ~ normal(eta[n], sigma);",
+    "priors inside": "for (k in 1 : K) { a[k] ~ normal(0, 1); C[ , k] ~ normal(0, 2); "
+    "c[k] ~ normal(a[k] + X * C[ , k], sigma[k]); }",
     "columns ahead, read by rows": "matrix[K, N] mu; for (n in 1 : N) mu[ , n] = a * x[n]; "
     "for (k in 1 : K) T[k] ~ normal(mu[k], sigma[k]);",
     "products ahead, read by rows": "matrix[K, N] mu; for (n in 1 : N) mu[ , n] = a + B * z[n]; "
