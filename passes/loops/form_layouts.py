@@ -16,6 +16,8 @@ cancels (Golub, 1965).
 
 from __future__ import annotations
 
+from itertools import islice
+
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -40,6 +42,7 @@ from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES, ops_between
 from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
 from ulam.passes.loops.local_elements import with_local_elements
 from ulam.passes.loops.op_writer import OpWriter, integer
+from ulam.passes.loops.ragged_rows import MOST_OPS
 from ulam.passes.loops.row_elements import compute_elements, compute_first_row, writer_of
 from ulam.passes.loops.row_forms import RowForms, Unfit, are_all_alike, row_forms
 from ulam.passes.loops.rows_alone import with_rows_alone
@@ -236,11 +239,12 @@ def _may_gain(loop: scf.ForOp, early: bool) -> bool:
 
 
 def _squares(loop: scf.ForOp) -> bool:
-    """Whether rows of a loop have a square: what stands for loops is not looked at for other forms."""
-    return any(
+    """Whether rows of a loop have a square, and are not long: what stands for loops is not looked at for others."""
+    ops = list(islice(ops_within(loop), MOST_OPS + 1))
+    return len(ops) <= MOST_OPS and any(
         (isinstance(op, rt.MathOp) and op.function.data == "square")
         or (isinstance(op, arith.MulfOp) and op.lhs is op.rhs)
-        for op in ops_within(loop)
+        for op in ops
     )
 
 
