@@ -381,7 +381,8 @@ class Subject:
     ) -> Comparison:
         """What a pipeline, or a level, changes."""
         level = pipeline if isinstance(pipeline, int) else 0
-        options = CompileOptions(level, pipeline=None if isinstance(pipeline, int) else pipeline)
+        chosen = None if isinstance(pipeline, int) else pipeline
+        options = CompileOptions(level, pipeline=chosen, few_passes=False)  # all that the level declares
         exact = (numerics or numerics_of(pipeline)) == EXACT
         build = _Build(self, options)
         try:
