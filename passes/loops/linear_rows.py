@@ -77,6 +77,19 @@ class RowKey:
         return [where for where in found if where is not None] if len(found) > 1 else []
 
 
+def _is_of_key(term: LinearTerm) -> bool:
+    """Whether nothing but the key of a term tells which coefficient an iteration of its loops reads."""
+    variables = [loop.body.block.args[0] for loop in term.loops]
+    work = list(term.leaf)
+    while work and variables:
+        value = work.pop()
+        if value in variables:
+            return False
+        if value is not term.key and is_inside(value, term.loops[0]) and isinstance(value.owner, Operation):
+            work += value.owner.operands
+    return True
+
+
 @record
 class LinearColumns:
     """The coefficients of a sum of terms: shared ones, those of loops inside of rows, those of groups."""
@@ -99,6 +112,8 @@ class LinearColumns:
             if not term.leaf:
                 continue
             if term.key is not None:
+                if not _is_of_key(term):
+                    return "a loop inside of rows reads coefficients of groups"
                 found._add_key(KeyedLeaf.of(term), term.loops)
                 continue
             leaves = found.looped.setdefault(term.loops, {}) if term.loops else found.shared

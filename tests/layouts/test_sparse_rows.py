@@ -146,3 +146,16 @@ def test_other_sums_stay(name: str) -> None:
     )
     assert_same_outcomes(expected, found, at=3)
     assert not any(choice.layout == "listed entries" for choice in found.layout_choices())
+
+
+def test_coefficients_of_an_index_and_of_the_number_of_an_iteration_stay() -> None:
+    """No integer of the data alone tells which one is read."""
+    data = "data { int N, K, J; array[N] int g; matrix[N, K] X; vector[N] y; } parameters { matrix[K, J] B; real a; }"
+    loop = "for (n in 1 : N) { real mu = a; for (k in 1 : K) mu += B[k, g[n]] * X[n, k]; y[n] ~ normal(mu, 1); }"
+    rng = np.random.default_rng(2)
+    values = {
+        "N": 200, "K": 3, "J": 4, "g": rng.integers(1, 5, 200), "X": rng.normal(size=(200, 3)), "y": rng.normal(size=200),
+    }  # fmt: skip
+    expected, found = (ulam.StanModel(f"{data} model {{ {loop} }}", values, opt_level=level) for level in (0, 3))
+    for at in (0, 5, 12):
+        assert_same_outcomes(expected, found, at=at)
