@@ -154,7 +154,8 @@ def test_coefficients_of_an_index_and_of_the_number_of_an_iteration_stay() -> No
     loop = "for (n in 1 : N) { real mu = a; for (k in 1 : K) mu += B[k, g[n]] * X[n, k]; y[n] ~ normal(mu, 1); }"
     rng = np.random.default_rng(2)
     values = {
-        "N": 200, "K": 3, "J": 4, "g": rng.integers(1, 5, 200), "X": rng.normal(size=(200, 3)), "y": rng.normal(size=200),
+        "N": 200, "K": 3, "J": 4, "g": rng.integers(1, 5, 200), "X": rng.normal(size=(200, 3)),
+        "y": rng.normal(size=200),
     }  # fmt: skip
     expected, found = (ulam.StanModel(f"{data} model {{ {loop} }}", values, opt_level=level) for level in (0, 3))
     for at in (0, 5, 12):
