@@ -4,8 +4,8 @@
 
 `--programs`: sums over rows (`tests/oracles/row_programs.py`), loops inside of each other (`nest_programs.py`), groups
 and their rows (`group_programs.py`), programs of all blocks as people write them (`applied_programs.py`), forward
-algorithms (`state_programs.py`), rows of several outcomes (`outcome_programs.py`), or of such as are independent given
-their means (`component_programs.py`). Each runs at level 0, at level 3 without layouts, at level 3 and at level 4, with
+algorithms (`state_programs.py`), rows of several outcomes (`outcome_programs.py`), or such as are independent given
+their means (`component_programs.py`), rows that are affine in some columns (`affine_programs.py`). Each runs at level 0, at level 3 without layouts, at level 3 and at level 4, with
 `--data` different data, at points near 0, far out, and where some parameters are at borders: 0, infinite, NaN, or such
 that their exponential over- or underflows.
 `--pieces`: also at level 3 with limits so small that the program is taken to pieces, and has switches in its data.
@@ -37,6 +37,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
 
+from affine_programs import affine_data, affine_program
 from applied_programs import applied_data, applied_program
 from component_programs import component_data, component_program
 from group_programs import group_data, group_program
@@ -56,6 +57,7 @@ PROGRAMS: dict[str, tuple[Callable[[int], str], Callable[[int], dict[str, Any]]]
     "states": (state_program, state_data),
     "outcomes": (outcome_program, outcome_data),
     "components": (component_program, component_data),
+    "affine": (affine_program, affine_data),
 }
 WAYS: dict[str, dict[str, Any]] = {
     "level 3 without layouts": {"opt_level": 3, "layouts": False},

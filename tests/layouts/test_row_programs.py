@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from affine_programs import affine_data, affine_program
 from applied_programs import applied_data, applied_program
 from component_programs import component_data, component_program
 from group_programs import group_data, group_program
@@ -21,6 +22,7 @@ CASES = {
     **{f"groups {seed}": (group_program(seed), group_data(seed + 1)) for seed in (2, 5, 6, 29, 33)},
     **{f"applied {seed}": (applied_program(seed), applied_data(seed)) for seed in (3, 10)},
     **{f"outcomes {seed}": (outcome_program(seed), outcome_data(seed)) for seed in (5, 9, 12)},
+    **{f"affine {seed}": (affine_program(seed), affine_data(seed)) for seed in (1, 3, 5, 9)},
     **{f"components {seed}": (component_program(seed), component_data(seed)) for seed in (1, 3, 4, 6)},
     **{f"states {seed}": (state_program(seed), state_data(seed)) for seed in (1, 2, 4, 6)},
 }
