@@ -5,9 +5,9 @@
 `--programs`: sums over rows (`tests/oracles/row_programs.py`), loops inside of each other (`nest_programs.py`), groups
 and their rows (`group_programs.py`), programs of all blocks as people write them (`applied_programs.py`), forward
 algorithms (`state_programs.py`), rows of several outcomes (`outcome_programs.py`), or such as are independent given
-their means (`component_programs.py`), rows that are affine in some columns (`affine_programs.py`). Each runs at level 0, at level 3 without layouts, at level 3 and at level 4, with
-`--data` different data, at points near 0, far out, and where some parameters are at borders: 0, infinite, NaN, or such
-that their exponential over- or underflows.
+their means (`component_programs.py`), rows that are affine in some columns (`affine_programs.py`). Each runs at level
+0, at level 3 without layouts, at level 3 and at level 4, with `--data` different data, at points near 0, far out, and
+where some parameters are at borders: 0, infinite, NaN, or such that their exponential over- or underflows.
 `--pieces`: also at level 3 with limits so small that the program is taken to pieces, and has switches in its data.
 `--interfaces N`: of every Nth program constrained parameters with quantities, the way back from them, products of the
 Hessian, and the traced density, too.
