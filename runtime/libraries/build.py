@@ -57,6 +57,7 @@ def build(
 
     `output`: the file, NAME_model.so in the current folder for a program NAME.stan. `target_cpu`: `native` for machines
     like this one, `generic` for all of its architecture, or a level of it (`x86-64-v3`). `layouts`: as of `StanModel`.
+    Large programs with most of their code in branches on data have all passes only of a level that is asked for.
     Linux only.
 
     Raises `BuildError` if there is no linker, or something that the library needs and nobody has; CompileError and
@@ -67,7 +68,7 @@ def build(
     functions = given(external)
     options = CompileOptions(
         include_paths=paths, profile="off", target=target_cpu, layouts=bool(layouts), externals=forms(functions),
-        **level,
+        few_passes=opt_level is None, **level,
     )  # fmt: skip
     if options.wants_data:
         asked = "specialize-data" if passes is not None else f"opt_level={opt_level}"

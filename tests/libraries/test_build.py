@@ -371,3 +371,19 @@ def test_what_cannot_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(BuildError, match="would need .*ulam_multiply.*, which neither ulam's C runtime nor"):
         build("parameters { matrix[2, 2] x; } model { target += sum(x * x); }", opt_level=0)
     assert os.listdir(tmp_path) == []
+
+
+def test_large_programs_have_all_passes_of_a_level_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[bool] = []
+
+    class Seen(build_module.Compiler):
+        def __init__(self, text: str, filename: str, options: Any) -> None:
+            super().__init__(text, filename, options)
+            found.append(options.may_have_few_passes)
+
+    monkeypatch.setattr(build_module, "Compiler", Seen)
+    for level in (None, 3):
+        build("parameters { real x; } model { x ~ normal(0, 1); }", tmp_path / "x.so", cache=False, opt_level=level)
+    assert found == [True, False]
