@@ -269,11 +269,11 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
     %n = rt.bound 0 : i64
     %x = rt.bound 1 : !rt.buf<f64>
     %w = rt.bound 2 : !rt.buf<i32>
-    %no = arith.constant 0 : i32
+    %three = arith.constant 3 : i32
     scf.for %i = %zero to %n step %one : i64 {
       %u = rt.load %x[%i] : f64
       %y = rt.load %w[%i] : i32
-      %c = arith.cmpi eq, %y, %no : i32
+      %c = arith.cmpi eq, %y, %three : i32
       %v = arith.sitofp %y : i32 to f64
       %p = arith.mulf %u, %theta : f64
       %e = rt.math exp(%p) : (f64) -> f64
@@ -299,6 +299,39 @@ builtin.module attributes {rt.slots = #rt.slots<4>} {
 // CHECK:         rt.kernel group_means
 // CHECK:         rt.kernel take_ints
 // CHECK:         rt.kernel take_of_groups
+
+// -----
+
+// What compares with 0 compares the mean: equal rows have numbers of one sign.
+builtin.module attributes {rt.slots = #rt.slots<4>} {
+  func.func @evaluate(%theta: f64, %adj: !rt.buf<f64>) -> f64 attributes {rt.entry = #rt.entry, ad.target_position = #ad.target_position<result 0>} {
+    %none = arith.constant 0.0 : f64
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %n = rt.bound 0 : i64
+    %x = rt.bound 1 : !rt.buf<f64>
+    %w = rt.bound 2 : !rt.buf<i32>
+    %none_of_it = arith.constant 0 : i32
+    scf.for %i = %zero to %n step %one : i64 {
+      %u = rt.load %x[%i] : f64
+      %y = rt.load %w[%i] : i32
+      %c = arith.cmpi eq, %y, %none_of_it : i32
+      %v = arith.sitofp %y : i32 to f64
+      %p = arith.mulf %u, %theta : f64
+      %e = rt.math exp(%p) : (f64) -> f64
+      %m = arith.mulf %e, %v : f64
+      %a = arith.select %c, %none, %m : f64
+      ad.target_add %a
+      ad.accumulate %adj[%zero], %e
+    }
+    func.return %none : f64
+  }
+}
+// CHECK:       func.func @evaluate
+// CHECK:         %v = rt.load {{.*}} : f64
+// CHECK-NOT:     : i32
+// CHECK:         arith.cmpf oeq, %v, {{.*}} : f64
+// CHECK:       func.func @bind
 
 // -----
 
