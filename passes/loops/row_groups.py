@@ -153,18 +153,14 @@ class RowGroups:
         groups, known = self.alloc(count, i32, zero=True), self.one
         most = self._most_kinds()
         compared = [column for column in flat if column is not weight and column.is_compared]
-        if weight is not None:
-            kinds, found = self.alloc(count, i32), self.alloc(self.one, i64)
-            self.kernel("weight_kinds", self._put_in_place(weight), count, weight.stride, kinds, found)
-            known = self.put(rt.LoadOp(found, self.zero))
-            compared.append(Strided(kinds, self.one, self.one, self.zero, stays=True))
         ordered = sorted(compared, key=lambda column: element_of(column.buffer) == f64)
         # A sample tells of measurements that they are all different. Ints first: few kinds are found in a small table.
         for column in (column for column in ordered if element_of(column.buffer) == f64):
             found = self.alloc(self.one, i64)
             self.kernel("sample_reals", *self._in_memory(column), found)
             known = self.integer(arith.MinSIOp, known, self.put(rt.LoadOp(found, self.zero)))
-        known = self._by_signs([column for column in flat if column.is_mean], groups, known, most)
+        signed = [column for column in flat if column is weight or column.is_mean]
+        known = self._by_signs(signed, groups, known, most)
         for column in ordered:
             found = self.alloc(self.one, i64)
             name = f"group_{kind_of(element_of(column.buffer))}"
@@ -215,14 +211,14 @@ class RowGroups:
             for k, column in enumerate(flat)
         ]
 
-    def _by_signs(self, means: list[Strided], groups: SSAValue, known: SSAValue, most: SSAValue) -> SSAValue:
-        """Splits groups by the signs of numbers that rows have the mean of, so that what is infinite times these is
-        what it was; how many groups there are.
+    def _by_signs(self, columns: list[Strided], groups: SSAValue, known: SSAValue, most: SSAValue) -> SSAValue:
+        """Splits groups by the signs of weights, and of numbers that rows have the mean of, so that what is infinite
+        times these is what it was; how many groups there are.
         """
-        if not means:
+        if not columns:
             return known
         kinds = self.alloc(self.count, i32)
-        for column in means:
+        for column in columns:
             are_moderate, found = self.alloc(self.one, i64), self.alloc(self.one, i64)
             self.kernel("weight_kinds", self._put_in_place(column), self.count, column.stride, kinds, are_moderate)
             moderate = self.put(rt.LoadOp(are_moderate, self.zero))

@@ -98,6 +98,7 @@ typedef struct {
   uint64_t *hashes;
 } row_sample;
 
+/* So many that of m of n rows, each of which is there twice, m^2 / (2 n) = PAIRS / 2 pairs are equal on average. */
 static row_sample sample_of(ulam_context *ctx, int64_t n) {
   row_sample sample = {(int64_t)(sqrt((double)n) * sqrt((double)PAIRS)), NULL, NULL};
   sample.rows = ulam_alloc(ctx, sample.size * 4), sample.hashes = ulam_alloc(ctx, sample.size * 8);

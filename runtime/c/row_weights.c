@@ -51,18 +51,19 @@ ULAM_API void ulam_group_means(ulam_context *ctx, const double *x, int64_t n, in
 }
 
 /* A column of rows in an order: the numbers of the groups that begin with them, or their own. */
-ULAM_API void ulam_take_of_groups(ulam_context *ctx, const double *x, const int32_t *order, int64_t n, int64_t row, int64_t t,
-                                const int32_t *heads, const double *sums, int64_t g, int64_t summed, double *out) {
+ULAM_API void ulam_take_of_groups(ulam_context *ctx, const double *x, const int32_t *order, int64_t n, int64_t row,
+                                  int64_t t, const int32_t *heads, const double *numbers, int64_t g, int64_t are_taken,
+                                  double *out) {
   (void)ctx, (void)t;
   for (int64_t i = 0; i < n; ++i) {
     int64_t low = 0, high = g;
-    while (summed && low + 1 < high) { /* groups are numbered as they begin */
+    while (are_taken && low + 1 < high) { /* groups are numbered as they begin */
       int64_t middle = (low + high) / 2;
       if (heads[middle] <= order[i])
         low = middle;
       else
         high = middle;
     }
-    out[i] = summed ? sums[low] : x[order[i] * row];
+    out[i] = are_taken ? numbers[low] : x[order[i] * row];
   }
 }
