@@ -131,10 +131,14 @@ static void count(uint64_t place) {
   __atomic_add_fetch(&lost_count, 1, __ATOMIC_RELAXED);
 }
 
+/* What the action before ours does. The default one ends the process, once this handler has returned. */
 static void pass_on(int number, siginfo_t *info, void *context) {
   if (previous_action.sa_flags & SA_SIGINFO) {
     if (previous_action.sa_sigaction) previous_action.sa_sigaction(number, info, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
+  } else if (previous_action.sa_handler == SIG_DFL) {
+    sigaction(number, &previous_action, NULL);
+    raise(number);
+  } else if (previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(number);
   }
 }
@@ -264,7 +268,9 @@ int32_t ulam_sampler_start(int64_t interval) {
     memset(places, 0, sizeof places);
     lost_count = 0;
     interval_time = interval;
-    if (sigaction(SIGPROF, &action, &previous_action) != 0) error = errno;
+    struct sigaction found;
+    if (sigaction(SIGPROF, &action, &found) != 0) error = errno;
+    else if (!(found.sa_flags & SA_SIGINFO) || found.sa_sigaction != on_signal) previous_action = found;
   }
   if (!error) {
     __atomic_store_n(&generation, generation + 1, __ATOMIC_RELEASE);
@@ -279,12 +285,10 @@ void ulam_sampler_stop(void) {
   if (ulam_sampling) {
     __atomic_store_n(&ulam_sampling, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < THREADS; ++i) stop_timer(&threads[i]);
-    /* Ignoring the signal drops those on their way: SIGPROF of its own would end the process. */
-    struct sigaction ignore;
-    memset(&ignore, 0, sizeof ignore);
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGPROF, &ignore, NULL);
-    sigaction(SIGPROF, &previous_action, NULL);
+    /* A tick may be on its way even now: the kernel looks up the action of a signal some time after it has taken it
+     * from the thread's queue. The default action would end the process, so that the handler stays in its place. */
+    if ((previous_action.sa_flags & SA_SIGINFO) || previous_action.sa_handler != SIG_DFL)
+      sigaction(SIGPROF, &previous_action, NULL);
   }
   pthread_mutex_unlock(&lock);
 }

@@ -366,6 +366,54 @@ def test_starting_and_stopping_while_others_evaluate() -> None:
 
 # ---------------------------------------------------------------- signals
 
+# Ticks that are on their way when sampling ends find a handler: the default action of SIGPROF ends the process.
+STOPPED_OFTEN = """
+import os, signal, sys, threading, time
+import numpy as np
+from ulam.runtime.model import StanModel
+from ulam.runtime.profiling.line_profile import LineSampler
+
+model = StanModel("parameters { vector[200] x; } model { x ~ normal(0, 1); }", lines=True)
+point = np.linspace(0, 1, 200)
+model.log_density_gradient(point)
+done = threading.Event()
+
+
+def evaluate():
+    while not done.is_set():
+        model.time_gradients(point, 100)
+
+
+threads = [threading.Thread(target=evaluate) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for _ in range(500):
+    with LineSampler(model, interval=1e-5):
+        time.sleep(1e-4)
+done.set()
+for thread in threads:
+    thread.join()
+print("sampled", flush=True)
+{signals}
+os.kill(os.getpid(), signal.SIGPROF)
+print("alive", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("signals", "printed", "code"),
+    [
+        ("", ["sampled"], -signal.SIGPROF),
+        ("signal.signal(signal.SIGPROF, signal.SIG_IGN)", ["sampled", "alive"], 0),
+        ("signal.signal(signal.SIGPROF, lambda *_: sys.exit(3))", ["sampled"], 3),
+    ],
+    ids=["default", "ignored", "handled"],
+)
+def test_late_ticks_and_signals_of_others(signals: str, printed: list[str], code: int) -> None:
+    program = STOPPED_OFTEN.replace("{signals}", signals)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout.split()) == (code, printed), done.stderr
+
 
 def test_the_previous_handler_is_restored_and_called_meanwhile() -> None:
     model = StanModel(UNEQUAL, UNEQUAL_DATA, lines=True)
