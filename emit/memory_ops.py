@@ -19,9 +19,8 @@ from ulam.emit.outlined_code import (
     ARENA_END,
     ERROR_SITE,
     ERROR_VALUES,
-    GROW,
-    GROW_DECLARATION,
     allocation_function,
+    declare_grow,
     failure_function,
 )
 from ulam.emit.scalar_ops import bits_of_literal
@@ -126,7 +125,7 @@ def allocate(e: FunctionEmitter, result: str, size: str, site: int | None = None
     The runtime leaves the entry point where there is no more memory; the call does not return then. `site`: what the
     error is about, noted before the call.
     """
-    e.module.declare(GROW, GROW_DECLARATION)
+    declare_grow(e.module)
     if e.exact_blocks:
         _note_site(e, site)
         e.line(f"{result} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
@@ -281,7 +280,7 @@ def _on_stack(e: FunctionEmitter, op: Operation, count: str, result: SSAValue) -
     e.stack_bytes_left -= max(size, 16)
     name = e.define(result)
     if e.exact_blocks:
-        e.module.declare(GROW, GROW_DECLARATION)
+        declare_grow(e.module)
         e.allocas.append(f"  {name} = call ptr @ulam_arena_grow(ptr %context, i64 {size})")
     else:
         align = ARENA_ALIGNMENT if size >= ARENA_ALIGNMENT else 16  # vectors that cross cache lines take twice as long

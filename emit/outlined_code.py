@@ -41,12 +41,16 @@ grow:
   ret ptr %grown
 }}"""
 GROW = "ulam_arena_grow"
-GROW_DECLARATION = f"declare ptr @{GROW}(ptr, i64) #2"
+
+
+def declare_grow(module: ModuleEmitter) -> None:
+    """Declares what asks the runtime for memory of the arena: seldom, unless each block is asked for."""
+    module.declare(GROW, f"declare ptr @{GROW}(ptr, i64) #{0 if module.options.exact_blocks else 2}")
 
 
 def allocation_function(module: ModuleEmitter) -> str:
     """The name of the function that takes memory of the arena, for an error about a site, or -1."""
-    module.declare(GROW, GROW_DECLARATION)
+    declare_grow(module)
     module.helpers.setdefault(ALLOCATE, _ALLOCATE)
     return ALLOCATE
 

@@ -185,20 +185,27 @@ class ForwardMode:
         """A value of the original computation (as the rules of reverse mode ask for it)."""
         return value
 
-    def load(self, buffer: SSAValue, index: SSAValue) -> SSAValue | None:
-        """The tangent of an element; None if it does not vary."""
+    def load(self, buffer: SSAValue, index: SSAValue, *, ahead: bool = False) -> SSAValue | None:
+        """The tangent of an element; None if it does not vary. `ahead`: as `rt.AheadAttr` tells of the element."""
         tangent = self.tangent(buffer)
         if tangent is None:
             return None
         builder = self.builder
+
+        def load() -> SSAValue:
+            op = builder.insert(rt.LoadOp(tangent, index))
+            if ahead:
+                rt.AheadAttr().put(op)
+            return op.res
+
         if not self.variation.may_lack_memory(buffer):
-            return builder.load(tangent, index)
+            return load()
         assert isinstance(buffer.type, rt.BufferType)
         element = buffer.type.element
         return builder.if_else(
             builder.insert(rt.IsNullOp(tangent)).res,
             lambda: [builder.f64(0.0) if element == f64 else self.null(element)],
-            lambda: [builder.load(tangent, index)],
+            lambda: [load()],
         )[0]
 
     def unless_null(self, buffer: SSAValue, tangent: SSAValue) -> SSAValue | None:

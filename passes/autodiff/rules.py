@@ -7,6 +7,7 @@ What moves values, such as `arith.select`, has a rule here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, func
@@ -19,6 +20,7 @@ from ulam.library.kernels import KERNELS
 from ulam.passes.autodiff.calls import reverse_call
 from ulam.passes.autodiff.external_pullbacks import external_pullback
 from ulam.passes.autodiff.partials import SCALAR_OPS, ScalarDerivative
+from ulam.passes.loops.effects import offsets, viewed
 
 if TYPE_CHECKING:
     from ulam.passes.autodiff.frames import ReverseFrame
@@ -65,8 +67,25 @@ def _load(r: ReverseMode, frame: ReverseFrame, op: rt.LoadOp) -> None:
     if op.res.type != f64:
         return
     g = r.take(frame, op.res)
-    if g is not None and r.is_active(op.buffer):
+    if g is None or not r.is_active(op.buffer):
+        return
+
+    def accumulate() -> tuple[()]:
         r.accumulate(frame, op.buffer, op.index, g)
+        return ()
+
+    if rt.AheadAttr.marks(op):
+        r.builder.if_else(_is_there(r, frame, op), accumulate)
+    else:
+        accumulate()
+
+
+def _is_there(r: ReverseMode, frame: ReverseFrame, op: rt.LoadOp) -> SSAValue:
+    """Whether the memory has the element that is loaded. Where the adjoint's is not, even a zero may not be added."""
+    memory = viewed(op.buffer).owner
+    assert isinstance(memory, rt.AllocOp)
+    place = reduce(r.builder.add, [r.need(index, frame) for index in (op.index, *offsets(op.buffer))])
+    return r.builder.cmpi("ult", place, r.need(memory.count, frame))
 
 
 def _store(r: ReverseMode, frame: ReverseFrame, op: rt.StoreOp) -> None:

@@ -88,7 +88,10 @@ def _data(mode: ForwardMode, op: Operation) -> None:
 
 def _load(mode: ForwardMode, op: rt.LoadOp | ad.KeptOp) -> None:
     buffer, index = op.operands
-    if has_tangent_type(op.res.type) and (tangent := mode.load(buffer, index)) is not None:
+    if not has_tangent_type(op.res.type):
+        return
+    tangent = mode.load(buffer, index, ahead=rt.AheadAttr.marks(op))
+    if tangent is not None:
         mode.tangents[op.res] = tangent
 
 
