@@ -112,7 +112,7 @@ _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
 
 def predicate_of(op: Operation) -> str:
     """The name of the predicate of a comparison."""
-    names = INTEGER_PREDICATES if isinstance(op, arith.CmpiOp) else FLOAT_PREDICATES
+    names = INTEGER_PREDICATES if type(op) is arith.CmpiOp else FLOAT_PREDICATES
     number = op.properties["predicate"]
     assert isinstance(number, IntegerAttr)
     return names[number.value.data]

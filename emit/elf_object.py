@@ -140,7 +140,9 @@ class _Linker:
             raise _Unknown
         return found
 
-    def _lay_out(self, symbols: list[tuple[int, ...]], relocations: list[tuple[int, int, int, int]]) -> tuple[int, int]:
+    def _lay_out(
+        self, symbols: list[tuple[int, ...]], relocations: list[tuple[int, int, int, int]]
+    ) -> tuple[int, int]:
         """Gives sections, slots and jumps their places: code and constants, then what is written to. Makes places of
         relocations those in memory. The end of the first part, and of all."""
         end = 0
@@ -201,3 +203,4 @@ def _protect(address: int, size: int, protection: int) -> int:
     function: Any = ctypes.CDLL(None).mprotect
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return function(address, size, protection) if size else 0
+

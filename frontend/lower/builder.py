@@ -13,6 +13,7 @@ from xdsl.traits import IsTerminator
 from ulam.dialects import stan
 from ulam.dialects.attributes import string
 from ulam.dialects.op_making import append
+from ulam.dialects.places import place
 from ulam.dialects.walk import result_of
 from ulam.frontend.source import Source
 from ulam.frontend.stan_types import BASIC_TYPES, ArrayType, BasicType, StanType, TupleType, array_of
@@ -75,7 +76,7 @@ class StanBuilder:
         known = self._locations.get(start)
         if known is None:
             found = self.source.location(start)
-            known = FileLineColLoc(string(found.file), _int_attr(found.line), _int_attr(found.column))
+            known = place(string(found.file), _int_attr(found.line), _int_attr(found.column))
             self._locations[start] = known
         return known
 

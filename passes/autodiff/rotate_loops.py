@@ -23,6 +23,8 @@ from ulam.passes.rewriting import copies, discard, replace_uses
 def rotate_loops(block: Block) -> None:
     """Leaves the loops within `block` with conditions that hand on what they are given, inner loops first."""
     for op in ops_of(block):
+        if not op.regions:
+            continue
         for region in op.regions:
             for inner in region.blocks:
                 rotate_loops(inner)

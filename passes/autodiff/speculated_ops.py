@@ -51,7 +51,7 @@ def speculated_ops(block: Block) -> dict[Operation, Bounds]:
     """Scalars of a block, and loops in it, that loops alone use → these loops. The same in branches of the block, and
     in each iteration of loops, whose bodies have inner loops."""
     found: dict[Operation, Bounds] = {}
-    blocks = [block, *(op.body.block for op in ops_within(block) if isinstance(op, scf.ForOp))]
+    blocks = [block, *(op.body.block for op in ops_within(block) if type(op) is scf.ForOp)]
     for inner in reversed(blocks):  # those inside of others first
         users = _Users(found)
         users.look_at(inner)
@@ -91,11 +91,11 @@ class _Users:
             bounds: Bounds | None = None
             if type(op) in _READ_OR_COMPUTED:
                 bounds = self._around((use.operation for use in op.results[0].uses), block)
-            elif isinstance(op, scf.ForOp):
+            elif type(op) is scf.ForOp:
                 bounds = self._behind_loop(op, block)
-            elif isinstance(op, rt.StoreOp):
+            elif type(op) is rt.StoreOp:
                 bounds = self._of_memory(viewed(op.buffer), block)
-            elif isinstance(op, scf.IfOp):
+            elif type(op) is scf.IfOp:
                 for inner in blocks_of(op):
                     self.look_at(inner)
             if bounds is not None and len(bounds := _few(bounds)) <= _MOST:

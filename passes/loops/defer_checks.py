@@ -78,6 +78,9 @@ def _defer_in(block: Block, branches: bool, *, in_loop: bool) -> None:
     op = block.first_op
     while op is not None:
         following = op.next_op
+        if not op.regions:
+            op = following
+            continue
         may_go_on = isinstance(op, scf.ForOp) and _may_go_on(op)
         for region in op.regions:
             for inner in region.blocks:

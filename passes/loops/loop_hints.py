@@ -180,7 +180,7 @@ def _branches_of(block: Block) -> Iterator[Operation]:
     """The ops of a block and of the branches in it, without those of its loops."""
     for op in block.ops:
         yield op
-        if isinstance(op, scf.IfOp):
+        if type(op) is scf.IfOp:
             for region in op.regions:
                 for arm in region.blocks:
                     yield from _branches_of(arm)

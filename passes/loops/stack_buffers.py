@@ -69,7 +69,7 @@ def _of_iteration(block: Block) -> Iterator[Operation]:
     """The ops of one iteration: those of inner loops as one."""
     for op in block.ops:
         yield op
-        if not isinstance(op, _LOOPS):
+        if op.regions and not isinstance(op, _LOOPS):
             for region in op.regions:
                 for inner in region.blocks:
                     yield from _of_iteration(inner)

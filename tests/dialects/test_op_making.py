@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 from op_examples import OPS, example_of, parsed
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, UnknownLoc, f64, i1, i64
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    FloatAttr,
+    IntAttr,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    UnknownLoc,
+    f64,
+    i1,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.operations import get_accessors_from_op_def
@@ -19,6 +30,7 @@ from xdsl.irdl.operations import get_accessors_from_op_def
 from ulam.dialects import rt, stan
 from ulam.dialects.attributes import integer, real
 from ulam.dialects.op_making import append, made, set_operand
+from ulam.dialects.places import place
 from ulam.dialects.scalar_ops import constant
 from ulam.dialects.walk import blocks_of, ops_of, ops_within, parent_of
 
@@ -174,3 +186,12 @@ def test_what_is_saved() -> None:
     accessor = get_accessors_from_op_def(rt.CheckOp.get_irdl_definition(), None)["ok"]
     assert 4 * (_calls(lambda: check.ok) - 1) <= _calls(lambda: accessor.__get__(check)) - 1
     assert _calls(lambda: isinstance(stan.INT, stan.ArrayType)) < _calls(lambda: isinstance(f64, IntegerAttr))
+
+
+def test_places() -> None:
+    """What is made without checks is what xDSL makes, and passes its checks."""
+    parts = StringAttr("model.stan"), IntAttr(3), IntAttr(5)
+    made_place, checked = place(*parts), FileLineColLoc(*parts)
+    assert made_place == checked and hash(made_place) == hash(checked) and str(made_place) == str(checked)
+    assert vars(made_place) == vars(checked)
+    made_place.verify()
