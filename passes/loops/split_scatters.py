@@ -192,11 +192,14 @@ def _split(loop: scf.ForOp, scatters: list[ad.AccumulateOp]) -> None:
 
 @record
 class _Runs:
-    """The runs of some blocks: where those of all blocks begin, the first and the one behind the last of these."""
+    """The runs of some blocks."""
 
     rows: SSAValue
-    lower: SSAValue
-    upper: SSAValue
+    """The first rows of all runs."""
+    starts: SSAValue
+    """The first runs of all blocks. There are none, nor rows of runs, where rows are not added by runs."""
+    blocks: tuple[SSAValue, SSAValue]
+    """The first of these blocks, and the one behind the last."""
     base: SSAValue
     """The number of the first row of these blocks."""
     origin: SSAValue
@@ -243,9 +246,9 @@ class _Block:
         blocks = [
             arith.ShRSIOp.create(operands=(rows.result, shift.result), result_types=(i64,)) for rows in (base, raised)
         ]
-        lower, upper = (rt.LoadOp(starts.res, block.result) for block in blocks)
-        ops = [outcome, runs, starts, shift, start, most, base, rows, raised, *blocks, lower, upper]
-        by_runs = partial(self._by_run, _Runs(runs.res, lower.res, upper.res, base.result, start.result))
+        ops = [outcome, runs, starts, shift, start, most, base, rows, raised, *blocks]
+        first, behind = (block.result for block in blocks)
+        by_runs = partial(self._by_run, _Runs(runs.res, starts.res, (first, behind), base.result, start.result))
         every = [scatter for scatters in of_key.values() for scatter in scatters]
         row_wise: list[Operation] = [self._by_row(every)]
         if len(of_key) > 1:
@@ -311,8 +314,9 @@ class _Block:
         body.add_ops([inner, row])
         self._add(body, scatters, row.result, dict(zip(parts, inner.results, strict=True)))
         body.add_op(scf.YieldOp.create())
-        operands = (runs.lower, runs.upper, self.one)
-        return [scf.ForOp.create(operands=operands, regions=[Region(body)], location=self.loop.location)]
+        bounds = [rt.LoadOp(runs.starts, block) for block in runs.blocks]
+        operands = (*(bound.res for bound in bounds), self.one)
+        return [*bounds, scf.ForOp.create(operands=operands, regions=[Region(body)], location=self.loop.location)]
 
 
 def _branch(value: SSAValue, number: int, then: list[Operation], otherwise: list[Operation]) -> list[Operation]:

@@ -110,6 +110,7 @@ def test_tables_without_a_derivative() -> None:
     _agree(NESTED, {"N": 3, "T": 2, "y": y}, points)
 
 
+@pytest.mark.ordinary_runtime("a table of 3 GB that nothing fills")
 def test_elements_that_are_not_there() -> None:
     """Tables are filled with what the program reads: nothing where no iteration does."""
     program = """

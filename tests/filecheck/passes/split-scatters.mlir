@@ -59,14 +59,19 @@ func.func @nothing_to_gain(%x: !rt.buf<f64>, %adj: !rt.buf<f64>, %n: i64) attrib
   func.return
 }
 
-// Rows in the order of an index: one addition for each run of rows, if `bind` has put them so, else for each row.
+// Rows in the order of an index: one addition for each run of rows, if `bind` has put them so, else for each row. Only
+// then are there runs.
 // CHECK-LABEL: func.func @runs
 // CHECK: rt.store %{{.*}}, %[[PART:.*]][%{{.*}}] initial
 // CHECK: %[[OUTCOME:.*]] = rt.bound 4 : i64
 // CHECK: %[[RUNS:.*]] = rt.bound 5 : !rt.buf<i32>
-// CHECK: rt.bound 6 : !rt.buf<i64>
+// CHECK: %[[STARTS:.*]] = rt.bound 6 : !rt.buf<i64>
+// CHECK-NOT: rt.load
 // CHECK: arith.cmpi eq, %[[OUTCOME]]
+// CHECK-NOT: rt.load
 // CHECK: scf.if
+// CHECK: rt.load %[[STARTS]]
+// CHECK: rt.load %[[STARTS]]
 // CHECK: scf.for
 // CHECK: rt.load %[[RUNS]]
 // CHECK: scf.for
