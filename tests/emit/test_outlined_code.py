@@ -40,6 +40,7 @@ def program(*, long: bool) -> str:
     }}"""
 
 
+@pytest.mark.ordinary_runtime("asks where blocks of the arena are taken by code of the module")
 @pytest.mark.parametrize("long", [False, True])
 def test_long_modules_take_memory_and_note_errors_as_others_do(long: bool) -> None:
     function = Compiled(program(long=long), ["f64"])

@@ -137,6 +137,7 @@ def test_readme_has_the_command_of_the_continuous_integration() -> None:
 SESSIONS = [path for path in DOCUMENTS if ">>>" in path.read_text(encoding="utf-8")]
 
 
+@pytest.mark.ordinary_runtime("shares of time are not those of the work")
 @pytest.mark.parametrize("document", SESSIONS, ids=lambda path: path.name)
 def test_python_session(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

@@ -229,6 +229,7 @@ def test_other_object_formats_are_refused() -> None:
 # ---------------------------------------------------------------- samples
 
 
+@pytest.mark.ordinary_runtime("opening and closing pages takes most of the time")
 def test_shares_are_those_of_the_work() -> None:
     model = StanModel(UNEQUAL, UNEQUAL_DATA, lines=True)
     profile = sample_lines(model, POINT, seconds=1.5)
@@ -249,6 +250,7 @@ def test_shares_are_those_of_the_work() -> None:
         assert row.reverse > 0.1 * row.samples and row.forward > 0.1 * row.samples
 
 
+@pytest.mark.ordinary_runtime("opening and closing pages takes most of the time")
 def test_code_without_calls() -> None:
     source = """data { int N; }
     parameters { real a; }
@@ -319,6 +321,7 @@ def test_units_compiled_meanwhile_are_known() -> None:
     assert sampler.profile.rows[0].line == 5
 
 
+@pytest.mark.ordinary_runtime("opening and closing pages takes most of the time")
 def test_recursive_functions_and_hessians() -> None:
     model = StanModel(PROGRAM, {**DATA, "n": 800}, lines=True)
     with LineSampler(model) as sampler:

@@ -94,6 +94,7 @@ def _cases(block: str, level: int, sizes: tuple[int, ...]) -> list[dict[str, Any
     ]
 
 
+@pytest.mark.ordinary_runtime("guards need more address space than it has")
 def test_sizes_of_containers() -> None:
     """A share of all cases: each container with each size once, at level 0, and some at level 3."""
     choose = random.Random(1)

@@ -176,6 +176,7 @@ def test_the_command(fit: SampleFit, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert ulam_main.main(["report", *wrong]) == 2 and told in capsys.readouterr().err
 
 
+@pytest.mark.ordinary_runtime("opening and closing pages takes most of the time")
 def test_lines_and_their_costs(fit: SampleFit, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("elftools")
     monkeypatch.setattr("ulam.runtime.html_report.line_costs.SECONDS", 0.05)

@@ -497,6 +497,7 @@ model.sample(chains=2, warmup=0, step_size=0.1, draws=10**7, progress=tell, outp
 """
 
 
+@pytest.mark.ordinary_runtime("draws take longer than it waits for them")
 def test_killed_processes_leave_what_was_counted(tmp_path: Path) -> None:
     path, counted = tmp_path / "draws.csv", {1: 0, 2: 0}
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True)

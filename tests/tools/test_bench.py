@@ -114,6 +114,7 @@ def test_verdicts() -> None:
         assert _verdict(low, high) == "cannot be told apart in speed from"
 
 
+@pytest.mark.ordinary_runtime("opening and closing pages takes most of the time")
 def test_a_model_against_itself_and_against_more_work() -> None:
     more = VECTORIZED.replace("y ~ normal(mu, sigma);", "for (i in 1:200) y ~ student_t(3, mu * i, sigma);")
     first, second = StanModel(VECTORIZED, DATA), StanModel(more, DATA)
