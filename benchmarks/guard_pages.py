@@ -1,6 +1,7 @@
 """Random programs full of indexing, the test programs and posteriordb under guard pages: accesses outside of memory.
 
     python benchmarks/guard_pages.py --programs 1000 --results FILE [--seed-base 0] [--seconds S]
+    python benchmarks/guard_pages.py --layouts 1000 --results FILE [--seed-base 0] [--seconds S]
     python benchmarks/guard_pages.py --test-programs --posteriordb DIR --results FILE
 
 Each program runs in processes of its own, with a runtime that gives every block pages of its own and that is built if

@@ -16,6 +16,7 @@ import numpy as np
 import structured_programs
 from guarded_runs import Case, Outcome, RunOptions, run_case
 from indexing_programs import indexing_program
+from layout_programs import PROGRAMS
 from runtime_builds import ROOT
 
 import ulam
@@ -37,6 +38,15 @@ def structured_cases(first: int, count: int) -> Iterator[tuple[Case, RunOptions]
         yield Case(f"structured seed {seed}", text, (data,)), RunOptions(whole_lines=seed % 4 == 3, seed=seed)
 
 
+def layout_cases(first: int, count: int) -> Iterator[tuple[Case, RunOptions]]:
+    """Random programs of sums over rows, of each kind by turns: tables of layouts, and rows where none is taken."""
+    kinds = list(PROGRAMS)
+    for seed in range(first, first + count):
+        program, data = PROGRAMS[kinds[seed % len(kinds)]]
+        options = RunOptions(whole_lines=seed // len(kinds) % 4 == 3, seed=seed)
+        yield Case(f"{kinds[seed % len(kinds)]} seed {seed}", program(seed), (data(seed),)), options
+
+
 def program_cases() -> Iterator[tuple[Case, RunOptions]]:
     """The programs of tests and examples, with their data where there are some, else with none."""
     folders = ("tests/regressions", "tests/filecheck", "examples")
@@ -56,6 +66,7 @@ def cases(arguments: argparse.Namespace) -> Iterator[tuple[Case, RunOptions]]:
     """What the options ask for."""
     yield from random_cases(arguments.seed_base, arguments.programs)
     yield from structured_cases(arguments.seed_base, arguments.structured)
+    yield from layout_cases(arguments.seed_base, arguments.layouts)
     if arguments.test_programs:
         yield from program_cases()
     if arguments.posteriordb is not None:
@@ -66,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=0, help="so many random programs")
     parser.add_argument("--structured", type=int, default=0, help="so many with complex numbers and tuples")
+    parser.add_argument("--layouts", type=int, default=0, help="so many with sums over rows, that have layouts")
     parser.add_argument("--seed-base", type=int, default=0, help="the seed of the first")
     parser.add_argument("--test-programs", action="store_true", help="the programs of tests and examples")
     parser.add_argument("--posteriordb", type=Path, help="a checkout of posteriordb")
