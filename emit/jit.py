@@ -57,6 +57,7 @@ class Pipeline:
     that belong to `speed`.
     `plain_if_long`: code of modules of more than `LONG_MODULE` lines is generated for one instruction after the other,
     in an eighth of the time. Nothing is fused then, so last bits may differ.
+    `quick_from`: of modules of more lines instructions alone are found one by one.
     """
 
     speed: int = 1
@@ -65,6 +66,7 @@ class Pipeline:
     if_long: tuple[str, ...] = ()
     long_from: int = LONG_MODULE
     plain_if_long: bool = False
+    quick_from: int | None = None
 
 
 HOT = Pipeline()
@@ -89,10 +91,11 @@ level: it ends when it is interrupted, not before.
 """
 ONCE_LOOSELY = replace(ONCE, plain_if_long=True)
 """The same where last bits may differ: at levels 3 and 4."""
-LARGE = replace(ONCE, if_long=("sroa", "simplify_cfg"))
+LARGE = replace(ONCE, if_long=("sroa", "simplify_cfg"), quick_from=20_000)
 """For the log density of a large program that is compiled for any data: most of it is in branches that data never
 take, and gradients take twice as long where loops are not widened. What instructions could be combined to, our own
-passes have found."""
+passes have found. What selecting them one by one costs depends on the length: up to 6% of a gradient's time in modules
+of 21,000 to 32,000 lines, for 5 to 12% of the compile time; 10 to 30% and 1 to 3% in those of 12,000 to 16,000."""
 VAST = Pipeline(speed=0, vectorize=False)
 """For modules with a function so long that passes of LLVM whose time grows with the square of it would never end: those
 of this pipeline, and of code generation for it, take time in proportion. Nothing is fused, widened or inlined."""
@@ -160,6 +163,11 @@ OPTIONS = {
     # two vectors of parameters are a known, often odd, distance apart: what is stored in one is not soon loaded from it
     "store-to-load-forwarding-conflict-detection": ("false", "true"),
 }
+OPTIONS_IF_QUICK = {
+    # instructions are selected one by one ("FastISel"); the default, which is for code that is generated without care,
+    # cannot be given back once it was changed, so that such code is told, too
+    "fast-isel": ("true", "false"),
+}
 OPTIONS_IF_LONG = {
     # the usual one orders instructions as they are written; in blocks with hundreds of comparisons and values that are
     # stored, which only long programs have, it goes back again and again: seconds for a block. The bits are the same.
@@ -169,8 +177,8 @@ OPTIONS_IF_LONG = {
 
 
 @contextmanager
-def _options(is_long: bool) -> Iterator[None]:
-    options = OPTIONS | OPTIONS_IF_LONG if is_long else OPTIONS
+def _options(is_long: bool, is_quick: bool) -> Iterator[None]:
+    options = {**OPTIONS, **(OPTIONS_IF_LONG if is_long else {}), **(OPTIONS_IF_QUICK if is_quick else {})}
     with _compile_lock:
         try:
             for name, (ours, _) in options.items():
@@ -221,7 +229,8 @@ def _optimized(
     lines = text.count("\n")
     is_long = lines > LONG_MODULE
     care = 0 if is_long and pipeline.plain_if_long else pipeline.speed
-    with _options(is_long), _target_machine(care, processor) as machine, _parsed(text) as module:
+    is_quick = care == 0 or (pipeline.quick_from is not None and lines > pipeline.quick_from)
+    with _options(is_long, is_quick), _target_machine(care, processor) as machine, _parsed(text) as module:
         if prefix:
             for function in module.functions:
                 if not function.is_declaration and function.linkage == llvm.Linkage.external:

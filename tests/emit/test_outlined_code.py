@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 
 import llvmlite.binding as llvm
 import pytest
@@ -99,6 +100,25 @@ def test_long_modules_have_another_order_of_instructions(monkeypatch: pytest.Mon
         given.clear()
         jit.compile_object(f"define i64 @f(i64 %x, i64 %x0) nounwind {{\n{lines}\n  ret i64 %x\n}}")
         assert [option for option in given if "sched" in option] == options
+
+
+def test_very_long_modules_for_any_data_have_instructions_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So has code that is generated without care, also behind them: LLVM's own default is not to be given back."""
+    given: list[str] = []
+    real = llvm.set_option
+
+    def noted(name: str, option: str) -> None:
+        given.append(option)
+        real(name, option)
+
+    monkeypatch.setattr(llvm, "set_option", noted)
+    text = "define double @f(double %x, double %y) nounwind { \n %z = fadd double %x, %y \n ret double %z \n}"
+    on_and_off = ["-fast-isel=true", "-fast-isel=false"]
+    quick, plain = replace(jit.LARGE, quick_from=1), replace(jit.ONCE, speed=0)
+    for pipeline, options in ((quick, on_and_off), (jit.LARGE, []), (plain, on_and_off), (jit.HOT, [])):
+        given.clear()
+        jit.compile_object(text, pipeline)
+        assert [option for option in given if "isel" in option] == options
 
 
 def test_what_is_not_optimised_is_not_for_the_sake_of_functions_that_long_modules_have() -> None:
