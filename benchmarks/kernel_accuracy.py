@@ -144,6 +144,7 @@ ELSEWHERE = {
     "eigendecompose_sym": "tests/library/test_kernel_degeneracy.py",
     "gaussian_dlm_filter": "tests/library/test_dynamic_linear_model.py",
     "reduced_squares": "tests/layouts/test_reduced_squares.py",
+    "kind_squares": "tests/layouts/test_kind_squares.py",
     "form_values": "tests/layouts/test_form_values.py",
     "design_product": "tests/layouts/test_design_products.py",
     "design_products": "tests/layouts/test_design_products.py",

@@ -261,6 +261,26 @@ _DESIGNS: dict[str, Kernel] = {
     ),
 }
 
+# The same of rows whose scales differ, by kinds (passes/loops/kind_binding.py).
+KINDS_STATE = 22
+KINDS_SIZES = 11
+_KINDS_BLOCK = (
+    f"in:i64[{KINDS_STATE}] kept:i64[{KINDS_STATE}] kept:f64[n] n:i64 in:i64[keys] keys:i64 in:f64[sums] sums:i64"
+)
+_KINDS: dict[str, Kernel] = {
+    "kinds_begin": Kernel(f"kept:i64[{KINDS_STATE}] columns:i64 keys:i64 sums:i64 rows:i64 saved:i64"),
+    "kinds_rows": Kernel(_KINDS_BLOCK),
+    "kinds_turn": Kernel(_KINDS_BLOCK),
+    "kinds_sizes": Kernel(f"in:i64[{KINDS_STATE}] out:i64[{KINDS_SIZES}]"),
+    "kinds_tables": Kernel(f"in:i64[{KINDS_STATE}] out:i64[n] n:i64 out:f64[m] m:i64"),
+    # the table, coefficients: the sum of the squares of the rows of each kind, that of coefficients; halves of the
+    # gradients of the first
+    "kind_squares": _differentiable(
+        "in:f64[t] in:f64[columns*room] t:i64 columns:i64 room:i64 out:f64[room] out:f64[1] kept:f64[columns*room]",
+        "kind_squares_pullback",
+    ),
+}
+
 # Rows of which quadratic forms are added up, when data are bound (passes/loops/row_forms.py), likewise.
 FORMS_STATE = 20
 FORMS_SIZES = 8
@@ -377,8 +397,8 @@ def _of_external(name: str) -> Kernel:
 
 KERNELS: dict[str, Kernel] = _Table(
     {
-        **_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_FORMS, **_ROW_GROUPS, **_PIECES,
-        **_SPARSE, **_RECURSIONS,
+        **_DENSE, **_SORTING, **RANDOM, **_PRINTING, **_LAYOUTS, **_DESIGNS, **_KINDS, **_FORMS, **_ROW_GROUPS,
+        **_PIECES, **_SPARSE, **_RECURSIONS,
     }
 )  # fmt: skip
 

@@ -88,6 +88,17 @@ class _Facts:
     variables: frozenset[SSAValue] = frozenset()
     varied: bool = False
     keys: frozenset[SSAValue] = frozenset()
+    direct: frozenset[SSAValue] = frozenset()
+    """Variables that it depends on otherwise than by keys."""
+
+    def with_operand(self, other: _Facts) -> _Facts:
+        """Of what is computed from something else, too."""
+        return _Facts(
+            self.variables | other.variables,
+            self.varied or other.varied,
+            self.keys | other.keys,
+            self.direct | other.direct,
+        )
 
 
 @record
@@ -127,6 +138,22 @@ class Nest:
         found = self.facts(value)
         return found is not None and found.variables.isdisjoint(self.rows)
 
+    def is_common(self, value: SSAValue) -> bool:
+        """Whether a value is the same in all rows that have the same keys; of a single loop each row has its number."""
+        found = self.facts(value)
+        if found is None or (len(self.rows) == 1 and self.rows[0] in found.keys):
+            return False
+        return found.direct.difference(found.keys).isdisjoint(self.rows)
+
+    def is_of_keys(self, value: SSAValue) -> bool:
+        """Whether a value is such a one, and not the same in all rows."""
+        return self.is_common(value) and not self.is_shared(value)
+
+    def keys_of(self, value: SSAValue) -> frozenset[SSAValue]:
+        """The keys that a value depends on."""
+        found = self.facts(value)
+        return frozenset() if found is None else found.keys
+
     def facts(self, value: SSAValue) -> _Facts | None:
         """What a value is computed from; None if that cannot be told, or cannot be computed somewhere else."""
         if value not in self._facts:
@@ -148,14 +175,12 @@ class Nest:
             return self._find_choice(op)
         if type(op) not in PURE:
             return None
-        variables: frozenset[SSAValue] = frozenset()
-        keys: frozenset[SSAValue] = frozenset()
-        varied = False
+        facts = _Facts()
         for operand in op.operands:
             if (found := self.facts(operand)) is None:
                 return None
-            variables, keys, varied = variables | found.variables, keys | found.keys, varied or found.varied
-        return _Facts(variables, varied, keys)
+            facts = facts.with_operand(found)
+        return facts
 
     def _find_variable(self, loop: scf.ForOp) -> _Facts | None:
         """Of the number of an iteration: inside of a row, with what bounds are computed from that are the row's own."""
@@ -165,7 +190,7 @@ class Nest:
             if found is None or found.varied:
                 return None
             variables |= found.variables
-        return _Facts(variables)
+        return _Facts(variables, direct=variables)
 
     def _find_load(self, op: rt.LoadOp) -> _Facts | None:
         found = self.facts(op.index)
@@ -175,22 +200,24 @@ class Nest:
             return self._with_offsets(found, op.buffer)
         found = self._with_offsets(found, op.buffer)
         if found is None or found.variables.isdisjoint(self.rows):
-            return None if found is None else _Facts(found.variables, True)
+            return None if found is None else _Facts(found.variables, True, direct=found.variables)
         places = [place for place in (op.index, *self._offsets(op.buffer)) if not self.is_shared(place)]
         key = self._key(places[0]) if len(places) == 1 else None
-        return None if key is None else _Facts(found.variables, True, frozenset((key,)))
+        direct = found.variables.difference(self.rows)
+        return None if key is None else _Facts(found.variables, True, frozenset((key,)), direct)
 
     def _find_choice(self, op: scf.IfOp) -> _Facts | None:
-        """Of what a branch gives, if data alone give it."""
+        """Of what a branch of data gives."""
         if self.choices is None or not all(type(inner) in _IN_CHOICES for inner in ops_within(op)):
             return None
-        variables: frozenset[SSAValue] = frozenset()
+        if not self.is_data(op.cond):
+            return None
+        facts = _Facts()
         for value in (op.cond, *(end for region in op.regions for end in terminator(region.block).operands)):
-            found = self.facts(value)
-            if found is None or found.varied:
+            if (found := self.facts(value)) is None:
                 return None
-            variables |= found.variables
-        return _Facts(variables)
+            facts = facts.with_operand(found)
+        return None if any(is_inside(key, op) for key in facts.keys) else facts
 
     def _with_offsets(self, facts: _Facts, buffer: SSAValue) -> _Facts | None:
         """With what the offsets of views in the nest are computed from, as of a segment of data that each row has."""
@@ -198,7 +225,7 @@ class Nest:
             offset = self.facts(place)
             if offset is None or offset.varied:
                 return None
-            facts = _Facts(facts.variables | offset.variables, facts.varied, facts.keys | offset.keys)
+            facts = facts.with_operand(offset)
         return facts
 
     def _offsets(self, buffer: SSAValue) -> list[SSAValue]:
@@ -249,7 +276,8 @@ class Nest:
         if facts is not None:
             if not facts.varied:
                 return [] if known_constant(value) == 0 else [LinearTerm(data=(value,))]
-            if facts.variables.isdisjoint(self.rows) and not self._is_sum(value):
+            is_whole = not self._is_sum(value) and not isinstance(value.owner, scf.IfOp)
+            if facts.variables.isdisjoint(self.rows) and is_whole:
                 return [LinearTerm(leaf=(value,))]
         op = value.owner
         if not isinstance(op, Operation):
@@ -337,6 +365,13 @@ class Nest:
             value = self.choices.put(*arm, (value,), otherwise=otherwise)
         return value
 
+    def put_key_in(self, arms: Arms, key: SSAValue) -> SSAValue:
+        """A key where arms are taken, and NO_KEY elsewhere; known ahead of them."""
+        for branch, arm in arms:
+            assert self.choices is not None and isinstance(branch, scf.IfOp)
+            key = self.choices.put_key(branch, arm, key)
+        return key
+
     def only_in(self, taken: Arms, term: LinearTerm) -> LinearTerm | None:
         """A term where arms are taken; elsewhere its data are 0, and what it reads in the arms is not read."""
         outermost, _ = taken[-1]
@@ -350,10 +385,7 @@ class Nest:
         if isinstance(outermost, scf.IfOp) and any(is_inside(value, outermost) for value in term.leaf):
             if term.key is None:
                 return None
-            where = term.key if where is None else where
-            for branch, arm in taken:
-                assert isinstance(branch, scf.IfOp)
-                where = self.choices.put_key(branch, arm, where)
+            where = self.put_key_in(taken, term.key if where is None else where)
         data = self.put_in(taken, term.data, term.divisors)
         return replace(term, data=(data,), divisors=(), where=where)
 

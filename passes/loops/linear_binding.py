@@ -31,17 +31,17 @@ from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import take_slots
 
-_REASONS = (
+REASONS = (
     "data that are not finite, or differ too much in size",
     "an index has too many values that no row has",
     "reduced rows would not be less work",
     "reducing the rows would take too long",
 )  # in the order of linear_design.c
-_AT_LEAST = 2
+AT_LEAST = 2
 """Entries that rows save in any case: the outcome, and the mean that something else has filled."""
 _ROOM = 1e200
 """For a coefficient, and sums of its products."""
-_FIGURES = ("rows", "groups", "coefficients", "bytes")
+FIGURES = ("rows", "groups", "coefficients", "bytes")
 _REALS, _INTEGERS = rt.BufferType(f64), rt.BufferType(i64)
 
 
@@ -67,11 +67,11 @@ class Binding:
         padded = write.whole(int(not columns.are_few))
         begin = (state, own, places.count, entries, saved, padded, known)
         write.before(rt.KernelOp("design_begin", begin))
-        row = _Row(state, *_block(width, write), width, own, places)
+        row = DesignRow(state, *block_of_rows(width, write), width, own, places)
         turns = write.put(rt.LoadOp(state, write.whole(0)))
         n, turn = new_loop(write, write.whole(0), turns)
         again = write_arm(turn, turn.compare_integers("slt", n, turn.put(rt.LoadOp(state, turn.whole(0)))))
-        inside, env = self._inside(copier, again)
+        inside, env = self.inside(copier, again)
         self._write_row(copier, env, inside, row)
         again.before(rt.KernelOp("design_turn", row.held_rows))
         sizes = write.put(rt.AllocOp(write.whole(DESIGN_SIZES), _INTEGERS))
@@ -79,9 +79,9 @@ class Binding:
         outcome, used, by_kernel, groups, low, room, shared_size, own_size, *figures = (
             write.put(rt.LoadOp(sizes, write.whole(n))) for n in range(DESIGN_SIZES)
         )
-        slot = take_slots(module_of(self.statement.loop), 1 + len(_FIGURES))
+        slot = take_slots(module_of(self.statement.loop), 1 + len(FIGURES))
         location = self.statement.loop.location
-        layout = rt.LayoutOp("reduced rows", slot, _REASONS, _FIGURES, outcome, figures, location=location)
+        layout = rt.LayoutOp("reduced rows", slot, REASONS, FIGURES, outcome, figures, location=location)
         claim(layout, self.statement.loop)
         write.before(layout)
         shared = write.put(rt.AllocOp(shared_size, _REALS))
@@ -98,7 +98,7 @@ class Binding:
             return []
         copier = Copier(lambda value: block_of(value) is self.top)
         found = write.put(rt.AllocOp(write.whole(len(data)), _REALS, zero=True))
-        inside, env = self._inside(copier, write)
+        inside, env = self.inside(copier, write)
         for n, value in enumerate(data):
             before = inside.put(rt.LoadOp(found, inside.whole(n)))
             total = inside.real(arith.AddfOp, before, copier.value(value, env, inside))
@@ -112,13 +112,13 @@ class Binding:
         write, keys = self.write_to, self.square.columns.chosen
         size = write.whole(3 + 3 * (len(keys) + any(key.loops for key in keys)))
         known = write.put(rt.AllocOp(size, _INTEGERS, zero=True))
-        self._count_rows(copier, known)
+        self.count_rows(copier, known)
         if not keys:
             return known
         for n, key in enumerate(keys):
             coefficients = -len(key.leaves) if key.loops else len(key.leaves)
             write.before(rt.StoreOp(write.whole(coefficients), known, write.whole(5 + 3 * n)))
-        outside, env_of_row = self._inside(copier, write)
+        outside, env_of_row = self.inside(copier, write)
         for n, key in enumerate(keys):
             inside, env = _within_loops(key.loops, copier, env_of_row, outside)
             number = key.value(copier, env, inside)
@@ -134,7 +134,7 @@ class Binding:
         if not keys:
             return zero
         found = write.put(rt.AllocOp(one, _INTEGERS, zero=True))
-        outside, env_of_row = self._inside(copier, write)
+        outside, env_of_row = self.inside(copier, write)
         for key in keys:
             inside, env = _within_loops(key.loops[:-1], copier, env_of_row, outside)
             more = trips(key.loops[-1], copier, inside, env)
@@ -144,7 +144,7 @@ class Binding:
         rows = write.put(integer(arith.MaxSIOp, write.put(rt.LoadOp(known, zero)), one))
         return write.put(arith.DivSIOp.create(operands=(write.put(rt.LoadOp(found, zero)), rows), result_types=(i64,)))
 
-    def _count_rows(self, copier: Copier, known: SSAValue) -> None:
+    def count_rows(self, copier: Copier, known: SSAValue) -> None:
         """Adds up how many rows the innermost loop has, in the loops around it."""
         *around, innermost = self.statement.around
         inside, env = self._within(around, copier, self.write_to)
@@ -166,7 +166,7 @@ class Binding:
         write, columns = self.write_to, self.square.columns
         count = write.whole(len(columns.shared))
         alone = [term for term in self.square.terms if not self.statement.is_filled_anyway(term)]
-        saved = write.whole(len({(term.leaf, term.key) for term in alone if term.leaf and not term.loops}) + _AT_LEAST)
+        saved = write.whole(len({(term.leaf, term.key) for term in alone if term.leaf and not term.loops}) + AT_LEAST)
         places = Places(count, {}, [], {}, [], [], {})
         for loops, leaves in columns.looped.items():
             places.of_loops_from[loops] = count
@@ -202,7 +202,7 @@ class Binding:
         if not some:
             return
         found = [write.put(rt.AllocOp(write.whole(2), _INTEGERS, zero=True)) for _ in some]
-        inside, env = self._inside(copier, write)
+        inside, env = self.inside(copier, write)
         for where, taken in zip(some, found, strict=True):
             number = copier.value(where, env, inside)
             arm = _where_it_is(None, number, inside)
@@ -212,7 +212,7 @@ class Binding:
             low, end = (write.put(rt.LoadOp(taken, write.whole(k))) for k in range(2))
             places.taken[where] = low, end
 
-    def _inside(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
+    def inside(self, copier: Copier, write: OpWriter) -> tuple[OpWriter, Environment]:
         """The loops and branches around a row; a writer inside, and what is known there."""
         write, env = self._within(self._loops(), copier, write)
         for term in (*self.square.terms, *self.statement.checked):
@@ -238,7 +238,7 @@ class Binding:
             env, write = copier.loop(loop, env, write)
         return write, env
 
-    def _write_row(self, copier: Copier, env: Environment, write: OpWriter, row: _Row) -> None:
+    def _write_row(self, copier: Copier, env: Environment, write: OpWriter, row: DesignRow) -> None:
         columns = self.square.columns
         row = row.next_of_block(write)
         sums: dict[int, SSAValue] = {}
@@ -256,16 +256,8 @@ class Binding:
                     continue
                 column = columns.own[leaf]
             value = row_coefficient(term, copier, env, write)
-            _add(sums, column, value, write, negative=term.negative != bool(term.leaf))
-        for term in self.statement.checked:
-            if term.loops:
-                by_loops.setdefault(term.loops, [])
-            else:
-                _add(sums, -1, _nothing(row_coefficient(term, copier, env, write), write), write, negative=False)
-        for size in self.statement.scales.sizes:
-            size = copier.value(size, env, write)
-            log = write.put(rt.MathOp("log", (size,)))  # of what is not positive it is not finite
-            _add(sums, -1, _nothing(write.real(arith.DivfOp, log, size), write), write, negative=False)
+            add_to(sums, column, value, write, negative=term.negative != bool(term.leaf))
+        self.add_checks(copier, env, write, sums, by_loops)
         for column, value in sums.items():
             if column < 0:
                 place = row.place_of_y(write)
@@ -275,18 +267,37 @@ class Binding:
                 place = row.place_of(column, write)
             write.before(rt.StoreOp(value, row.block, place))
         for loops, terms in by_loops.items():
-            self._write_loops(copier, env, write, row, loops, terms)
+            self.write_loops(copier, env, write, row, loops, terms)
         key = self._write_chosen(copier, env, write, row, chosen)
         if columns.key is not None:
             key = columns.key.value(copier, env, write)
         row.end(key, write)
+
+    def add_checks(
+        self,
+        copier: Copier,
+        env: Environment,
+        write: OpWriter,
+        sums: dict[int, SSAValue],
+        by_loops: dict[Loops, list[LinearTerm]],
+    ) -> None:
+        """Makes the outcome, column -1, NaN if something else of a row is not moderate, or a scale not positive."""
+        for term in self.statement.checked:
+            if term.loops:
+                by_loops.setdefault(term.loops, [])
+            else:
+                add_to(sums, -1, _nothing(row_coefficient(term, copier, env, write), write), write, negative=False)
+        for size in self.statement.scales.sizes:
+            size = copier.value(size, env, write)
+            log = write.put(rt.MathOp("log", (size,)))  # of what is not positive it is not finite
+            add_to(sums, -1, _nothing(write.real(arith.DivfOp, log, size), write), write, negative=False)
 
     def _write_chosen(
         self,
         copier: Copier,
         env: Environment,
         write: OpWriter,
-        row: _Row,
+        row: DesignRow,
         chosen: dict[tuple[int, KeyedLeaf], list[LinearTerm]],
     ) -> SSAValue:
         """The columns of coefficients that several keys choose; the key of the row's group."""
@@ -309,7 +320,7 @@ class Binding:
             index = inside.put(integer(arith.AddiOp, first, inside.whole(key.leaves[leaf])))
             entry: dict[int, SSAValue] = {}
             for term in terms:
-                _add(entry, 0, row_coefficient(term, copier, dict(env), inside), inside, negative=not term.negative)
+                add_to(entry, 0, row_coefficient(term, copier, dict(env), inside), inside, negative=not term.negative)
             inside.before(rt.StoreOp(entry[0], row.block, row.place(index, inside)))
         return group
 
@@ -318,7 +329,7 @@ class Binding:
         copier: Copier,
         env: Environment,
         write: OpWriter,
-        row: _Row,
+        row: DesignRow,
         n: int,
         leaf: KeyedLeaf,
         terms: list[LinearTerm],
@@ -331,11 +342,11 @@ class Binding:
         place = row.place(inside.put(integer(arith.AddiOp, first, inside.whole(key.leaves[leaf]))), inside)
         entry = {0: inside.put(rt.LoadOp(row.block, place))}
         for term in terms:
-            _add(entry, 0, row_coefficient(term, copier, inner, inside), inside, negative=not term.negative)
+            add_to(entry, 0, row_coefficient(term, copier, inner, inside), inside, negative=not term.negative)
         inside.before(rt.StoreOp(entry[0], row.block, place))
 
-    def _write_loops(
-        self, copier: Copier, env: Environment, write: OpWriter, row: _Row, loops: Loops, terms: list[LinearTerm]
+    def write_loops(
+        self, copier: Copier, env: Environment, write: OpWriter, row: DesignRow, loops: Loops, terms: list[LinearTerm]
     ) -> None:
         """The columns of coefficients of loops inside of a row."""
         columns = self.square.columns
@@ -347,11 +358,11 @@ class Binding:
         for term in terms:
             column = leaves[term.leaf] if term.leaf else -1
             coefficient = row_coefficient(term, copier, inner, inside)
-            _add(sums, column, coefficient, inside, negative=term.negative != bool(term.leaf))
+            add_to(sums, column, coefficient, inside, negative=term.negative != bool(term.leaf))
         for term in self.statement.checked:
             if term.loops == loops:
                 nothing = _nothing(row_coefficient(term, copier, inner, inside), inside)
-                _add(sums, -1, nothing, inside, negative=False)
+                add_to(sums, -1, nothing, inside, negative=False)
         first = row.own
         if leaves:
             at = row.places.of_loops(loops, len(leaves), copier, inner, inside)
@@ -366,7 +377,7 @@ class Binding:
 
 
 @record
-class _Row:
+class DesignRow:
     """Where a row of the design is put together: in a block of rows, which has a column for each of the design's."""
 
     state: SSAValue
@@ -381,7 +392,7 @@ class _Row:
     number: SSAValue | None = None
     """How many rows are ahead in the block."""
 
-    def next_of_block(self, write: OpWriter) -> _Row:
+    def next_of_block(self, write: OpWriter) -> DesignRow:
         """The row that is put together next."""
         return replace(self, number=write.put(rt.LoadOp(self.state, write.whole(DESIGN_HELD))))
 
@@ -415,7 +426,7 @@ class _Row:
         write_arm(write, is_full).before(rt.KernelOp("design_rows", self.held_rows))
 
 
-def _block(width: SSAValue, write: OpWriter) -> tuple[SSAValue, SSAValue, SSAValue]:
+def block_of_rows(width: SSAValue, write: OpWriter) -> tuple[SSAValue, SSAValue, SSAValue]:
     """A block of rows, the size of it, and the keys of its rows."""
     size = write.put(integer(arith.MuliOp, width, write.whole(DESIGN_BLOCK)))
     keys = write.put(rt.AllocOp(write.whole(DESIGN_BLOCK), _INTEGERS, zero=True))
@@ -471,7 +482,8 @@ def _where_it_is(key: RowKey | None, value: SSAValue, write: OpWriter) -> OpWrit
     return write_arm(write, write.compare_integers("ne", value, write.whole(NO_KEY)))
 
 
-def _add(sums: dict[int, SSAValue], column: int, value: SSAValue, write: OpWriter, *, negative: bool) -> None:
+def add_to(sums: dict[int, SSAValue], column: int, value: SSAValue, write: OpWriter, *, negative: bool) -> None:
+    """Adds to a column of a row."""
     if column in sums:
         sums[column] = write.real(arith.SubfOp if negative else arith.AddfOp, sums[column], value)
     else:

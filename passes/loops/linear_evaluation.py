@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import f64, i64
@@ -35,71 +35,129 @@ LARGEST_SQUARES = 1e140
 """The sum of the squares of all coefficients is less, or rows go as they are; linear_design.c has its root."""
 _LARGEST_SCALE = 1e70
 _REALS = rt.BufferType(f64)
+Sums = dict[int, SSAValue]
+"""Memory of sums that are no additions to the target."""
 
 
 def write_layout(statement: SquareSums, top: Block) -> list[Operation]:
     """Puts a branch in the place of a nest: reduced rows if they may be used, else the nest. Returned is what is to be
     done when data are bound, which stands ahead of it.
     """
-    loop = statement.loop
-    ancestor: Operation = loop
-    while ancestor.parent is not top:
-        parent = ancestor.parent_op()
-        assert parent is not None
-        ancestor = parent
+    loop, ancestor = statement.loop, ancestor_of(statement.loop, top)
     before = ancestor.prev_op
     bindings = [Binding(statement, square, top, OpWriter(ancestor)) for square in statement.squares]
     reduced = [binding.write() for binding in bindings]
     data = bindings[0].sums()
     written = list(ops_between(before, ancestor))
     write = OpWriter(loop)
-    nests = (loop, *statement.fills)
-    copier = Copier(lambda value: not any(is_inside(value, nest) for nest in nests))
+    copier = copier_outside(statement)
     evaluations = [_evaluation(square, found, copier) for square, found in zip(statement.squares, reduced, strict=True)]
     conditions = [evaluation.begin(write) for evaluation in evaluations]
-    for value in statement.scales.shared:
-        scale = copier.value(value, {}, write)
-        conditions += [write.compare("ogt", scale, 1 / _LARGEST_SCALE), write.compare("olt", scale, _LARGEST_SCALE)]
-    conditions += _finite_factors(statement, copier, write)
-    ok = write.both(conditions)
-    end = scf.YieldOp.create()
-    _branch_around(statement, ok, end, write)
+    conditions += conditions_of(statement, copier, {}, write, of_keys=False)
+
+    def write_squares(inside: OpWriter, sums: Sums) -> None:
+        for evaluation in evaluations:
+            evaluation.write(inside, sums)
+
+    write_sums(statement, write.both(conditions), reduced[0].rows, data, write_squares)
+    return written
+
+
+def ancestor_of(loop: scf.ForOp, top: Block) -> Operation:
+    """The op of the top that a nest stands in, or is."""
+    ancestor: Operation = loop
+    while ancestor.parent is not top:
+        parent = ancestor.parent_op()
+        assert parent is not None
+        ancestor = parent
+    return ancestor
+
+
+def copier_outside(statement: SquareSums) -> Copier:
+    """Copies what the nest, and those that fill what it reads, compute."""
+    nests = (statement.loop, *statement.fills)
+    return Copier(lambda value: not any(is_inside(value, nest) for nest in nests))
+
+
+def write_sums(
+    statement: SquareSums,
+    ok: SSAValue,
+    rows: SSAValue,
+    data: Sequence[SSAValue],
+    write_squares: Callable[[OpWriter, Sums], None],
+) -> None:
+    """Puts a branch in the place of the nest: sums of a number of rows and of data, and what is written for squares, if
+    something holds, else the nest.
+    """
+    loop, copier, end = statement.loop, copier_outside(statement), scf.YieldOp.create()
+    _branch_around(statement, ok, end, OpWriter(loop))
     inside = OpWriter(end)
     sums = {into: inside.put(rt.AllocOp(inside.whole(1), _REALS, zero=True)) for into in statement.sums}
     for value, into in statement.constants:
-        rows = inside.put(arith.SIToFPOp.create(operands=[reduced[0].rows], result_types=[f64]))
-        term = inside.real(arith.MulfOp, rows, copier.value(value, {}, inside))
-        _add(sums, into, term, inside)
+        count = inside.put(arith.SIToFPOp.create(operands=[rows], result_types=[f64]))
+        term = inside.real(arith.MulfOp, count, copier.value(value, {}, inside))
+        add_to_sum(sums, into, term, inside)
     for value, (_, into) in zip(data, statement.data, strict=False):
-        _add(sums, into, value, inside)
+        add_to_sum(sums, into, value, inside)
     for value, (common, _, into) in zip(data[len(statement.data) :], statement.products, strict=True):
-        _add(sums, into, inside.real(arith.MulfOp, value, copier.value(common, {}, inside)), inside)
-    for evaluation in evaluations:
-        evaluation.write(inside, sums)
+        add_to_sum(sums, into, inside.real(arith.MulfOp, value, copier.value(common, {}, inside)), inside)
+    write_squares(inside, sums)
     totals = list(loop.iter_args)
     for into, buffer in sums.items():
         total = inside.put(rt.LoadOp(buffer, inside.whole(0)))
         totals[into] = inside.real(arith.AddfOp, totals[into], total, reassociate=True)
     end.operands = [*totals, *(start for nest in statement.nests[1:] for start in nest.iter_args)]
-    return written
 
 
-def _finite_factors(statement: SquareSums, copier: Copier, write: OpWriter) -> list[SSAValue]:
-    """Whether what all rows are multiplied with is finite, and what they are divided by is not 0.
+def conditions_of(
+    statement: SquareSums, copier: Copier, env: Environment, write: OpWriter, *, of_keys: bool
+) -> list[SSAValue]:
+    """What has to hold of scales and factors that all rows share, or of those of keys, which are in `env`."""
+    found: list[SSAValue] = []
+    is_of_keys = statement.scales.nest.is_of_keys
+    for value in statement.scales.shared:
+        if is_of_keys(value) == of_keys:
+            scale = copier.value(value, env, write)
+            found += [write.compare("ogt", scale, 1 / _LARGEST_SCALE), write.compare("olt", scale, _LARGEST_SCALE)]
+    factors = {value: divides for value, divides in _factors(statement).items() if is_of_keys(value) == of_keys}
+    if of_keys:
+        factors = {value: divides for value, divides in factors.items() if not _is_moderate(value, statement)}
+    return found + _finite_factors(factors, copier, env, write)
 
-    Reduced rows, and sums of the data, may be 0 where rows of the data are not, or the other way round, and 0 times
-    infinity is no number.
-    """
+
+def _is_moderate(value: SSAValue, statement: SquareSums) -> bool:
+    """Whether a value is finite and not 0, or a logarithm, since evaluations find scales moderate anyway."""
+    op = value.owner
+    if value in statement.scales.shared:
+        return True
+    if isinstance(op, arith.NegfOp):
+        return _is_moderate(op.operand, statement)
+    of_scales = isinstance(op, rt.MathOp) and op.function.data in ("inv", "log", "sqrt")
+    return of_scales and op.arguments[0] in statement.scales.shared
+
+
+def _factors(statement: SquareSums) -> dict[SSAValue, bool]:
+    """What rows are multiplied with, and whether they are divided by it."""
     factors: dict[SSAValue, bool] = {common: False for common, _, _ in statement.products}
+    factors |= {each.value: False for each in statement.keyed}
     for op, at in (step for square in statement.squares for step in square.steps):
         if at == -1 or not isinstance(op, arith.MulfOp | arith.DivfOp):
             continue
         other = op.operands[1 - at]
         if known_constant(other) is None:
             factors[other] = factors.get(other, False) or (isinstance(op, arith.DivfOp) and at == 0)
+    return factors
+
+
+def _finite_factors(factors: dict[SSAValue, bool], copier: Copier, env: Environment, write: OpWriter) -> list[SSAValue]:
+    """Whether what rows are multiplied with is finite, and what they are divided by is not 0.
+
+    Reduced rows, and sums of the data, may be 0 where rows of the data are not, or the other way round, and 0 times
+    infinity is no number.
+    """
     found: list[SSAValue] = []
     for factor, divides in factors.items():
-        value = copier.value(factor, {}, write)
+        value = copier.value(factor, env, write)
         size = write.put(rt.MathOp("abs", (value,)))
         found.append(write.compare("olt", size, math.inf))
         if divides:
@@ -180,20 +238,23 @@ def ops_between(before: Operation | None, behind: Operation) -> Iterator[Operati
         op = op.next_op
 
 
-_Sums = dict[int, SSAValue]
-"""Memory of sums that are no additions to the target."""
-
-
-def _add(sums: _Sums, into: int | None, value: SSAValue, write: OpWriter) -> None:
+def add_to_sum(sums: Sums, into: int | None, value: SSAValue, write: OpWriter) -> None:
     """Adds to the target, or to a sum."""
     write.before(ad.TargetAddOp(value) if into is None else ad.AccumulateOp(sums[into], write.whole(0), value))
 
 
-def _add_scaled(
-    square: Square, value: SSAValue, copier: Copier, write: OpWriter, sums: _Sums, *, is_row: bool = False
+def add_scaled(
+    square: Square,
+    value: SSAValue,
+    copier: Copier,
+    write: OpWriter,
+    sums: Sums,
+    *,
+    is_row: bool = False,
+    env: Environment | None = None,
 ) -> None:
     """Adds what a row does; or what rows do whose squares add up to a value, in which factors that stand in the square
-    count twice.
+    count twice. `env`: the keys of these rows.
     """
     is_squared = is_row
     for op, at in reversed(square.steps):
@@ -204,13 +265,14 @@ def _add_scaled(
             continue
         for _ in range(1 if is_squared else 2):
             operands = [
-                value if at in (-1, n) else copier.value(operand, {}, write) for n, operand in enumerate(op.operands)
+                value if at in (-1, n) else copier.value(operand, dict(env or {}), write)
+                for n, operand in enumerate(op.operands)
             ]
             value = write.put(applied_to(op, operands))
-    _add(sums, square.into, value, write)
+    add_to_sum(sums, square.into, value, write)
 
 
-def _leaf(leaf: Leaf, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
+def leaf_value(leaf: Leaf, copier: Copier, env: Environment, write: OpWriter) -> SSAValue:
     found = copier.product(leaf, env, write)
     assert found is not None
     return found
@@ -235,7 +297,7 @@ class _StraightEvaluation:
 
     def begin(self, write: OpWriter) -> SSAValue:
         """Whether reduced rows may be used: all coefficients are finite, none so large that rows could not be."""
-        self._values = [_leaf(leaf, self.copier, {}, write) for leaf in self.square.columns.shared]
+        self._values = [leaf_value(leaf, self.copier, {}, write) for leaf in self.square.columns.shared]
         total = write.number(0.0)
         for value in self._values:
             total = _plus(total, write.real(arith.MulfOp, value, value), write)
@@ -247,7 +309,7 @@ class _StraightEvaluation:
             total = carry(inside, sum_)
         return write.both([self.reduced.used, write.compare("olt", total, LARGEST_SQUARES)])
 
-    def write(self, write: OpWriter, sums: _Sums) -> None:
+    def write(self, write: OpWriter, sums: Sums) -> None:
         """Adds up what rows do; by the kernel where numbers cancel."""
         arms = [Block([scf.YieldOp.create()]), Block([scf.YieldOp.create()])]
         write.before(scf.IfOp.create(operands=[self.reduced.by_kernel], regions=[Region(block) for block in arms]))
@@ -260,7 +322,7 @@ class _StraightEvaluation:
                 rt.LoopAttr.of_kind("cold").put(op)  # it hands coefficients to a kernel that takes longer with each
         self._write_plainly(plainly, sums)
 
-    def _write_plainly(self, write: OpWriter, sums: _Sums) -> None:
+    def _write_plainly(self, write: OpWriter, sums: Sums) -> None:
         n = len(self._values) + 1
         less = [
             write.real(arith.SubfOp, value, self._shared(n * n + k, write)) for k, value in enumerate(self._values)
@@ -278,9 +340,9 @@ class _StraightEvaluation:
                 row = write.real(arith.SubfOp, row, product, reassociate=True)
             total = _plus(total, write.real(arith.MulfOp, row, row), write)
         assert total is not None
-        _add_scaled(self.square, total, self.copier, write, sums)
+        add_scaled(self.square, total, self.copier, write, sums)
 
-    def _write_triangle(self, less: list[SSAValue], write: OpWriter, sums: _Sums) -> None:
+    def _write_triangle(self, less: list[SSAValue], write: OpWriter, sums: Sums) -> None:
         """By loops, which LLVM may write out."""
         n = len(less) + 1
         coefficients = write.put(rt.AllocOp(write.whole(n - 1), _REALS))
@@ -295,7 +357,7 @@ class _StraightEvaluation:
         product = innermost.real(arith.MulfOp, entry, innermost.put(rt.LoadOp(coefficients, k)))
         (before,) = innermost.anchor.operands
         row = carry(innermost, innermost.real(arith.SubfOp, before, product, reassociate=True))
-        _add_scaled(self.square, row, self.copier, inside, sums, is_row=True)
+        add_scaled(self.square, row, self.copier, inside, sums, is_row=True)
 
     def _group(self, write: OpWriter, start: Sequence[SSAValue] = ()) -> tuple[SSAValue, OpWriter, list[SSAValue]]:
         """A loop over groups: which one it is, a writer inside, its coefficients."""
@@ -305,7 +367,7 @@ class _StraightEvaluation:
         key, places = inside.put(integer(arith.AddiOp, j, self.reduced.low)), self.reduced.places
         return j, inside, [places.coefficient(leaf, key, self.copier, inside) for leaf in columns.own]
 
-    def _write_groups(self, less: list[SSAValue], write: OpWriter, sums: _Sums) -> None:
+    def _write_groups(self, less: list[SSAValue], write: OpWriter, sums: Sums) -> None:
         own, columns = len(self.square.columns.own), len(self.square.columns.own) + len(less) + 1
         j, inside, mine = self._group(write)
         mine = [
@@ -317,7 +379,7 @@ class _StraightEvaluation:
             for q, value in list(enumerate([*mine, *less]))[p:]:
                 product = inside.real(arith.MulfOp, self._of_group(p * columns + q, j, inside), value)
                 row = inside.real(arith.SubfOp, row, product, reassociate=True)
-            _add_scaled(self.square, row, self.copier, inside, sums, is_row=True)
+            add_scaled(self.square, row, self.copier, inside, sums, is_row=True)
 
     def _of_group(self, number: int, j: SSAValue, write: OpWriter) -> SSAValue:
         """A number of the j-th group."""
@@ -355,10 +417,10 @@ class _KernelEvaluation:
         arguments = (reduced.shared, reduced.own, shared, mine, *sizes, self._sums, *halves)
         write.before(rt.KernelOp("reduced_squares", arguments, location=self.square.steps[0][0].location))
 
-    def write(self, write: OpWriter, sums: _Sums) -> None:
+    def write(self, write: OpWriter, sums: Sums) -> None:
         """Adds up what rows do."""
         total = write.put(rt.LoadOp(self._sums, write.whole(0)))
-        _add_scaled(self.square, total, self.copier, write, sums)
+        add_scaled(self.square, total, self.copier, write, sums)
 
     def _shared(self, write: OpWriter) -> SSAValue:
         """The coefficients that are the same in all rows."""
@@ -380,7 +442,7 @@ class _KernelEvaluation:
             j, inside = new_loop(write, none, write.put(end))
             number = inside.put(integer(arith.AddiOp, j, low))
             values = [places.coefficient(leaf, number, self.copier, inside) for leaf in key.leaves]
-            _put(values, found, places.of_key(n, j, len(values), inside), inside)
+            put_values(values, found, places.of_key(n, j, len(values), inside), inside)
         return found
 
     def _of_groups(self, size: SSAValue, write: OpWriter) -> SSAValue:
@@ -399,15 +461,15 @@ class _KernelEvaluation:
             j, inside = new_loop(write, write.whole(0), groups)
             key = inside.put(integer(arith.AddiOp, j, self.reduced.low))
             value = self.reduced.places.coefficient(leaf, key, self.copier, inside)
-            _put([value], found, inside.put(integer(arith.AddiOp, first, j)), inside)
+            put_values([value], found, inside.put(integer(arith.AddiOp, first, j)), inside)
 
     def _put_leaves(
         self, leaves: Iterable[Leaf], buffer: SSAValue, first: SSAValue, env: Environment, write: OpWriter
     ) -> None:
-        _put([_leaf(leaf, self.copier, dict(env), write) for leaf in leaves], buffer, first, write)
+        put_values([leaf_value(leaf, self.copier, dict(env), write) for leaf in leaves], buffer, first, write)
 
 
-def _put(values: Sequence[SSAValue], buffer: SSAValue, first: SSAValue, write: OpWriter) -> None:
+def put_values(values: Sequence[SSAValue], buffer: SSAValue, first: SSAValue, write: OpWriter) -> None:
     """Stores values side by side."""
     for n, value in enumerate(values):
         index = write.put(integer(arith.AddiOp, first, write.whole(n))) if n else first

@@ -5,10 +5,11 @@
     evaluate:  for i: target += -0.5 * square((c[i] - (R[i, 0] * a + R[i, 1] * b)) / s)
 
 The rows are reduced by orthogonal transformations when data are bound (runtime/c/linear_design.c). Coefficients of
-groups, `u[g[n]]`, stay apart: a few rows for each group, the rest of them shared. Where the reduced rows would not be
-fewer, where data are not finite, and for coefficients that are not, or so large that sums could overflow, the loop runs
-as it was. Loops of which something else is needed than such sums, the target or others, are left alone; nests ahead
-that only fill what they read (`filled_buffers`) run where they do.
+groups, `u[g[n]]`, stay apart: a few rows for each group, the rest of them shared. Where scales differ between groups,
+`s[g[n]]`, so do all reduced rows, a triangle for each kind of rows (`kind_binding`, `kind_evaluation`). Where the
+reduced rows would not be fewer, where data are not finite, and for coefficients that are not, or so large that sums
+could overflow, the loop runs as it was. Loops of which something else is needed than such sums, the target or others,
+are left alone; nests ahead that only fill what they read (`filled_buffers`) run where they do.
 
 Idea: sufficient statistics of a normal linear model, by QR and not by cross products, so that nothing cancels (Golub,
 1965; Lawson and Hanson, 1974).
@@ -26,15 +27,22 @@ from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
-from ulam.passes.analysis.nesting import is_inside
-from ulam.passes.loops.affine_rows import Arms, DataChoices, LinearTerm, Nest, row_op, target_additions
+from ulam.passes.analysis.nesting import block_of, is_inside
+from ulam.passes.loops.affine_rows import Arms, DataChoices, LinearTerm, Nest, Terms, row_op, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, viewed
 from ulam.passes.loops.filled_buffers import MemoryChanges, memory_filled_by
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_flags import Flags
-from ulam.passes.loops.linear_rows import LinearColumns, Square, SquareSums, are_of_different_lengths
+from ulam.passes.loops.linear_rows import (
+    KeyedSum,
+    LinearColumns,
+    RowKinds,
+    Square,
+    SquareSums,
+    are_of_different_lengths,
+)
 from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.loops.sum_chains import chain_of
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of
@@ -66,9 +74,10 @@ class LinearLayouts(TellingPass):
             if done or not self.early:
                 remark_on(self.name, loop, found.summary() if isinstance(found, SquareSums) else found, done=done)
             if isinstance(found, SquareSums):
-                from ulam.passes.loops.linear_evaluation import write_layout  # seldom needed
+                from ulam.passes.loops.kind_evaluation import write_kinds  # seldom needed
+                from ulam.passes.loops.linear_evaluation import write_layout
 
-                written += write_layout(found, function.body.block)
+                written += (write_kinds if found.has_kinds else write_layout)(found, function.body.block)
         if written:
             set_slots(module, hoist_data(function, slots_of(module), written))
         return bool(written)
@@ -124,8 +133,9 @@ def _may_be_reduced(found: SquareSums, addend: _Addend, path: _Path | None) -> b
     nest = found.scales.nest
     if path is None:
         return _put_beside(found, addend, found.scales)
-    terms = nest.terms_in(addend.arms, path[1])
-    if terms is None or any(term.is_of_one_row(nest.rows) for term in terms):
+    steps, residual = path
+    terms = nest.terms_in(addend.arms, residual)
+    if terms is None or _is_of_one_row(terms, steps, nest):
         return False
     return isinstance(LinearColumns.of(terms), LinearColumns)
 
@@ -161,8 +171,9 @@ def are_squares(
         if (path := _path(addend, scales)) is None:
             is_fit = _put_beside(found, addend, scales)
         else:
-            terms = nest.terms(path[1])
-            is_fit = terms is not None and not (of_one_row and any(term.is_of_one_row(rows) for term in terms))
+            steps, residual = path
+            terms = nest.terms(residual)
+            is_fit = terms is not None and not (of_one_row and _is_of_one_row(terms, steps, nest))
             is_fit = is_fit and isinstance(LinearColumns.of(terms or []), LinearColumns)
             are_any = True
         if not is_fit:
@@ -171,7 +182,16 @@ def are_squares(
     return are_any and is_fit
 
 
-_Path = tuple[list[tuple[Operation, int]], SSAValue]
+_Steps = list[tuple[Operation, int]]
+_Path = tuple[_Steps, SSAValue]
+
+
+def _is_of_one_row(terms: Terms, steps: _Steps, nest: Nest) -> bool:
+    """Whether a coefficient, or what a square is multiplied by, is another one in each row."""
+    factors = (op.operands[1 - at] for op, at in steps if at >= 0 and not isinstance(op, rt.MathOp | arith.NegfOp))
+    return any(term.is_of_one_row(nest.rows) for term in terms) or any(
+        nest.rows[-1] in nest.keys_of(factor) for factor in factors
+    )
 
 
 def _squares(
@@ -203,8 +223,8 @@ def _squares(
         terms = nest.terms_in(addend.arms, residual)
         if terms is None:
             return "what is squared is not linear in parameters with data as coefficients"
-        if is_each_alone and any(term.is_of_one_row(nest.rows) for term in terms):
-            return None  # each row has a coefficient of its own: there is nothing to gain
+        if is_each_alone and _is_of_one_row(terms, steps, nest):
+            return None  # each row has a coefficient or a scale of its own: there is nothing to gain
         columns = LinearColumns.of(terms)
         if isinstance(columns, str):
             return columns
@@ -220,8 +240,27 @@ def _squares(
     if not all(map(flags.is_finite, scales.weighted)):
         return "its rows have weights, and what is squared may be infinite where they are 0"
     found.fills, found.checked = fills, list(flags.checked)
+    if is_each_alone and any(nest.rows[-1] in nest.keys_of(factor) for factor in found.keyed_factors):
+        return None
+    if found.has_kinds and (reason := _find_keys(found)) is not None:
+        return reason
     scales.keep_to_arms()
     return found
+
+
+def _find_keys(found: SquareSums) -> str | None:
+    """Finds the keys by which rows are of one kind; why there are none."""
+    nest, key_of = found.scales.nest, dict[SSAValue, SSAValue]()
+    for factor in found.keyed_factors:
+        for key in nest.keys_of(factor):
+            if (arms := nest.arms_of(block_of(key))) is None:
+                return "an index of scales is computed in a loop inside of rows"
+            key_of[key] = nest.put_key_in(arms, key)
+    for term in (term for square in found.squares for term in square.terms if term.key is not None):
+        if term.loops:
+            return "rows whose scales differ have lists of coefficients"
+    found.keys = RowKinds.of(found.squares, key_of)
+    return None
 
 
 def _read_by_leaves(found: SquareSums) -> set[object]:
@@ -254,6 +293,9 @@ def _put_beside(found: SquareSums, addend: _Addend, scales: RowScales) -> bool:
             found.products.append((value, addend.where_taken(factors, nest), into))
     elif nest.is_data(value):
         found.data.append((addend.where_taken((addend.times_weight(value, scales),), nest), into))
+    elif nest.is_of_keys(value):
+        taken = nest.put_in(addend.arms, () if weight is None else (weight,)) if addend.arms else weight
+        found.keyed.append(KeyedSum(value, taken, into))
     elif (parts := scales.of_logarithm(value)) is not None:
         return all(_put_beside(found, replace(addend, value=part), scales) for part in parts)
     else:
@@ -371,9 +413,9 @@ def _addends(addend: _Addend, scales: RowScales) -> list[_Addend]:
 
 
 def _path(addend: _Addend, scales: RowScales) -> tuple[list[tuple[Operation, int]], SSAValue] | None:
-    """How a value is a multiple of a square, the multiplier the same in all rows: the ops, each with the operand that
-    comes from the next (-1: all do), and what is squared, without a factor that all rows share, and with the root of
-    the weight of the row.
+    """How a value is a multiple of a square, the multiplier the same in all rows, or those of the same keys: the ops,
+    each with the operand that comes from the next (-1: all do), and what is squared, without a factor that these rows
+    share, and with the root of the weight of the row.
     """
     nest = scales.nest
     steps: list[tuple[Operation, int]] = []
@@ -408,10 +450,18 @@ def _step(op: Operation, nest: Nest) -> int | None:
         if op.lhs is op.rhs:
             return -1
         shared = [nest.is_shared(operand) for operand in op.operands]
-        return None if shared[0] == shared[1] else shared.index(False)
+        if shared[0] == shared[1]:
+            shared = [nest.is_common(operand) for operand in op.operands]
+        return None if shared[0] == shared[1] else _of_factor(op, shared.index(False), nest)
     if isinstance(op, arith.DivfOp):
-        return 0 if nest.is_shared(op.rhs) else None
+        return _of_factor(op, 0, nest) if nest.is_common(op.rhs) else None
     return 0 if isinstance(op, arith.NegfOp) else None
+
+
+def _of_factor(op: Operation, at: int, nest: Nest) -> int | None:
+    """The operand that is multiplied by what rows share; data are not, they have a coefficient."""
+    is_scale = nest.is_shared(op.operands[1 - at]) or not nest.is_data(op.operands[at])
+    return at if is_scale else None
 
 
 _HARMLESS = (scf.ForOp, scf.IfOp, scf.YieldOp, rt.LoadOp, rt.AllocOp, rt.ViewOp, ad.TargetAddOp)

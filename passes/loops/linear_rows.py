@@ -129,6 +129,11 @@ class LinearColumns:
             self.chosen.append(key := RowKey(loops=loops))
         key.leaves.setdefault(leaf, len(key.leaves))
 
+    @property
+    def keyed(self) -> list[KeyedLeaf]:
+        """All coefficients that keys choose."""
+        return [*self.own, *(leaf for key in self.chosen for leaf in key.leaves)]
+
     def key_of(self, term: LinearTerm) -> int | None:
         """Which of several keys chooses the coefficient of a term; None if there is one alone."""
         leaf = KeyedLeaf.of(term)
@@ -172,8 +177,58 @@ class Square:
 
 
 @record
+class RowKinds:
+    """The integers of the data by which rows are of one kind: all that choose their coefficients and scales."""
+
+    values: list[SSAValue] = field(default_factory=list[SSAValue])
+    """As rows have them: NO_KEY where a row has nothing that is chosen by it."""
+    of_factors: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Key that a scale is read by → the same as rows have it."""
+
+    @staticmethod
+    def of(squares: Sequence[Square], of_factors: dict[SSAValue, SSAValue]) -> RowKinds:
+        """Those of coefficients and of factors."""
+        leaves = [leaf for square in squares for leaf in square.columns.keyed]
+        found = RowKinds([], of_factors)
+        for value in (*(_key_of_rows(leaf) for leaf in leaves), *of_factors.values()):
+            if found._place(value) is None:
+                found.values.append(value)
+        return found
+
+    def _place(self, value: SSAValue) -> int | None:
+        return next((n for n, other in enumerate(self.values) if computes_same(value, other)), None)
+
+    def factors(self, numbers: Sequence[SSAValue]) -> Environment:
+        """What keys of factors are, for a kind that has some numbers."""
+        return {key: self._number(value, numbers) for key, value in self.of_factors.items()}
+
+    def of_leaf(self, leaf: KeyedLeaf, numbers: Sequence[SSAValue]) -> Environment:
+        """The same for a coefficient."""
+        return {leaf.key: self._number(_key_of_rows(leaf), numbers)}
+
+    def _number(self, value: SSAValue, numbers: Sequence[SSAValue]) -> SSAValue:
+        place = self._place(value)
+        assert place is not None
+        return numbers[place]
+
+
+def _key_of_rows(leaf: KeyedLeaf) -> SSAValue:
+    return leaf.key if leaf.where is None else leaf.where
+
+
+@record(frozen=True)
+class KeyedSum:
+    """What rows of the same keys share, times data of the row if there are any, added up to what a square may be."""
+
+    value: SSAValue
+    data: SSAValue | None
+    into: int | None
+
+
+@record
 class SquareSums:
-    """A nest of which nothing is needed but sums, of squares, of data and of what is the same in all rows.
+    """A nest of which nothing is needed but sums, of squares, of data and of what is the same in all rows, or in those
+    of the same keys.
 
     Of `constants` and `data`: with what they are added to, as that of a square.
     """
@@ -194,6 +249,24 @@ class SquareSums:
         default_factory=list[tuple[SSAValue, SSAValue, "int | None"]]
     )
     """Of what is the same in all rows, each with data of the row that it is multiplied by."""
+    keyed: list[KeyedSum] = field(default_factory=list[KeyedSum])
+    keys: RowKinds = field(default_factory=lambda: RowKinds())
+    """By which rows are of one kind, where scales differ between kinds."""
+
+    @property
+    def keyed_factors(self) -> list[SSAValue]:
+        """What rows of the same keys share, but not all rows: scales, and what is added up beside squares."""
+        nest = self.scales.nest
+        steps = [(op, at) for square in self.squares for op, at in square.steps]
+        scaling = (arith.MulfOp, arith.DivfOp)
+        factors = [op.operands[1 - at] for op, at in steps if at >= 0 and isinstance(op, scaling)]
+        found = dict.fromkeys((*factors, *self.scales.shared, *(each.value for each in self.keyed)))
+        return [value for value in found if nest.is_of_keys(value)]
+
+    @property
+    def has_kinds(self) -> bool:
+        """Whether rows of different keys have different scales."""
+        return bool(self.keyed_factors)
 
     @property
     def summed(self) -> list[SSAValue]:
@@ -214,10 +287,14 @@ class SquareSums:
     def sums(self) -> list[int]:
         """The results that are sums."""
         every = (*((None, square.into) for square in self.squares), *self.constants, *self.data, *self.products)
-        return sorted({into for *_, into in every if into is not None})
+        into = {into for *_, into in every} | {each.into for each in self.keyed}
+        return sorted(position for position in into if position is not None)
 
     def summary(self) -> str:
         """What becomes of it, for remarks."""
+        if self.has_kinds:
+            counts = ", ".join(str(len(square.columns.keyed) + len(square.columns.shared)) for square in self.squares)
+            return f"its rows are reduced by kinds of different scales when data are bound: {counts} coefficients each"
         parts: list[str] = []
         for square in self.squares:
             columns = square.columns

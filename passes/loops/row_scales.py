@@ -31,7 +31,8 @@ class RowScales:
 
     nest: Nest
     shared: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
-    """What evaluations have to find positive, and far from the largest and the smallest number."""
+    """What evaluations have to find positive, and far from the largest and the smallest number: the same in all rows,
+    or in those of the same keys."""
     sizes: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     """Data of rows that have to be so, too."""
     weighted: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
@@ -43,8 +44,8 @@ class RowScales:
     _written: list[Operation] = field(default_factory=list[Operation])
 
     def is_positive(self, value: SSAValue) -> bool:
-        """Whether a value is a scale, or what all rows share; from now on it has to be positive."""
-        if self.nest.is_shared(value):
+        """Whether a value is a scale, or what rows share; from now on it has to be positive."""
+        if self.nest.is_common(value):
             self.shared[value] = None
             return True
         return self._split(value) is not None
@@ -129,7 +130,7 @@ class RowScales:
         self._written.clear()
 
     def _split(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
-        """The factors of a scale: what all rows share, and data."""
+        """The factors of a scale: what rows share, and data."""
         if value not in self._factors:
             self._factors[value] = self._find(value)
         if (found := self._factors[value]) is not None:
@@ -141,10 +142,10 @@ class RowScales:
         if not isinstance(op, arith.MulfOp | arith.DivfOp) or not is_inside(value, self.nest.outer):
             return None
         nest = self.nest
-        if nest.is_shared(op.lhs) and nest.is_data(op.rhs):
+        if nest.is_common(op.lhs) and nest.is_data(op.rhs):
             size = op.rhs if isinstance(op, arith.MulfOp) else self._put(value, rt.MathOp("inv", (op.rhs,)))
             return op.lhs, size
-        if isinstance(op, arith.MulfOp) and nest.is_data(op.lhs) and nest.is_shared(op.rhs):
+        if isinstance(op, arith.MulfOp) and nest.is_data(op.lhs) and nest.is_common(op.rhs):
             return op.rhs, op.lhs
         return None
 

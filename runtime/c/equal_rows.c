@@ -21,13 +21,6 @@ static inline uint64_t element(const key_column *key, int64_t row) {
   return bits;
 }
 
-static inline uint64_t mixed(uint64_t x) { /* SplitMix64 */
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 /* Numbers whose upper bits are apart if they are. */
 static inline uint64_t mixed_high(uint64_t x) { return (x ^ x >> 32) * 0x9e3779b97f4a7c15u; }
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cancelling.h"
 #include "dense.h"
 #include "reduced_rows.h"
 #include "reflections.h"
@@ -30,16 +31,13 @@ enum {
 /* Why a design is not used; passes/loops/linear_binding.py has the words. */
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };
 
-static const double LESS_WORK = 1.25, FULL_RANK = 1e-11;
+static const double LESS_WORK = 1.25;
 /* Squares of numbers of columns, of all rows: so many take about a millisecond, which binding may in any case. */
 static const double SHORT = 7e6;
 /* Numbers that a loop reads meanwhile, of all and of each: of rows in twice the digits, and of rows relative to two points. */
 static const double TWOFOLD_CALL = 400, TWOFOLD_WORK = 30, TWO_POINTS_CALL = 100, TWO_POINTS_WORK = 4;
-
-/* As most_that_may_cancel, by the number of rows: n. */
-static const double NEARLY_DEPEND = 0.5, LEAST_DEPEND = 30;   /* times n, at least: in twice the digits */
-static const double LARGE_FIT = 0.4, LEAST_FIT = 10;          /* times the root of n, at least: relative to 0, too */
-static const double CLOSE_FIT = 1e10;                         /* beyond, in twice the digits, too */
+/* How many times as large as what is left numbers may be; beyond, rows are reduced in twice the digits, too. */
+static const double CLOSE_FIT = 1e10;
 
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come: read by compiled code, whenever they are to come again */
@@ -236,39 +234,6 @@ ULAM_API void ulam_design_rows(ulam_context *ctx, const int64_t *old, int64_t *s
   reduce_block(ctx, (design *)state, (rows_held){block, keys});
 }
 
-/* Solves `count` rows of n for the coefficients of as many columns, given those behind. Those of columns that are
- * combinations of others are 0; `norms`: squares of what columns were, NULL: all that they were is in these rows. */
-static void solve(const double *rows, int64_t count, int64_t n, const double *behind, const double *norms,
-                  double *found) {
-  for (int64_t p = count; p-- > 0;) {
-    const double *row = rows + p * n;
-    double sum = row[n - 1], size = 0;
-    for (int64_t q = p + 1; q < count; ++q) sum -= row[q] * found[q];
-    for (int64_t q = count; q < n - 1; ++q) sum -= row[q] * behind[q - count];
-    if (norms) size = sqrt(norms[p]);
-    for (int64_t q = 0; q <= p; ++q) size = fmax(size, fabs(rows[q * n + p]));
-    double value = sum / row[p];
-    found[p] = fabs(row[p]) > FULL_RANK * size && fabs(value) < LARGEST ? value : 0;
-  }
-}
-
-static double larger(double most, double size) { return size > most || isnan(size) ? size : most; }
-
-/* How much larger than what coefficients that fit best leave of y they are: y, and what these coefficients make of
- * columns; how much larger than y these are in all; how much larger than what other columns leave of them columns are. Columns
- * that are combinations of others, but for rounding, do not count. */
-typedef struct {
-  double y, fit, fit_of_y, columns;
-} cancelling;
-
-static void count_column(cancelling *found, double norm, double part, double y, double left, double coefficient) {
-  if (norm * fabs(coefficient) > 0) {
-    found->fit = larger(found->fit, norm * fabs(coefficient) / left);
-    found->fit_of_y += norm * fabs(coefficient) / y;
-  }
-  if (part > DEPENDENT * norm) found->columns = larger(found->columns, norm / part);
-}
-
 static cancelling what_cancels(const design *d) {
   int64_t n = d->shared + 1;
   double left = fabs(d->triangle[n * n - 1]), y = sqrt(d->norms[d->columns - 1]);
@@ -320,11 +285,11 @@ ULAM_API void ulam_design_turn(ulam_context *ctx, const int64_t *old, int64_t *s
     solve(d->triangle, d->shared, n, NULL, d->norms + d->own, d->solution);
     for (int64_t g = 0; g < d->span && d->own; ++g)
       solve(d->groups + g * size, d->own, d->columns, d->solution, NULL, d->group_solutions + g * d->own);
-    double rows = (double)d->rows, root = sqrt(rows);
+    double rows = (double)d->rows;
     cancelling much = what_cancels(d);
-    int once = larger(larger(much.y, much.fit), much.columns) <= most_that_may_cancel(rows);
-    int is_relative = much.columns <= fmax(LEAST_DEPEND, NEARLY_DEPEND * rows) && larger(much.y, much.fit) <= CLOSE_FIT;
-    int is_small = much.fit_of_y <= fmax(LEAST_FIT, LARGE_FIT * root);
+    int once = cancels_little(&much, rows);
+    int is_relative = are_apart_enough(&much, rows) && larger(much.y, much.fit) <= CLOSE_FIT;
+    int is_small = is_small_fit(&much, rows);
     if (!once) begin_again(ctx, d, !is_relative, is_relative && !is_small);
     d->turns = once ? 1 : 2;
     if (!once && is_relative) {

@@ -93,7 +93,6 @@ FORMS = {
 KEPT = {
     "a parameter in the design": "model { y ~ normal(a + b * (x * c[1]) .* (x * c[2]) + exp(a * x), s); }",
     "a standard deviation per row": "model { y ~ normal(a + b * x, exp(t * x)); }",
-    "a standard deviation per group": "model { y ~ normal(a + b * x, e .* exp(w[g])); }",
     "an index that changes": "model { for (i in 1 : n) y[i] ~ normal(u[1 + (a > x[i] ? 1 : 0)], s); }",
     "a function of the mean": "model { y ~ normal(exp(a + b * x), s); }",
 }

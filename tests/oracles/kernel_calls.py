@@ -229,6 +229,15 @@ for _shared, _own in ((3, 2), (12, 0), (7, 1), (21, 1), (40, 0)):
         {"s": _tables[0].size, "t": _tables[1].size, "shared": _shared, "own": _own, "groups": 16},
         np.zeros_like, np.zeros_like, np.asarray, np.asarray,
     )  # fmt: skip
+for _columns in (1, 2, 5):
+    _numbers = (_columns + 1) * (_columns + 2) // 2 + _columns
+    _tables = [random(6, 16 * _numbers)]
+    _case(
+        "kind_squares",
+        [*_tables, random(7, 16 * _columns)],
+        {"t": _tables[0].size, "columns": _columns, "room": 16},
+        np.zeros_like, np.asarray,
+    )  # fmt: skip
 # states, times, what sources and states make of the column of moves, whether each time has its own
 _RECURSIONS = ((2, 5, 2, 1, 1), (3, 4, 3, 1, 4), (6, 3, 6, 1, 1), (4, 3, 1, 0, 3), (1, 3, 0, 0, 1))
 for _k, _t, _by_from, _by_to, _u in _RECURSIONS:

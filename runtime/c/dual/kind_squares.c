@@ -1,0 +1,2 @@
+#define ULAM_DUAL
+#include "../kind_squares.c"

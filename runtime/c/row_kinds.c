@@ -1,0 +1,290 @@
+/* Rows of normal linear models of several kinds, reduced once, when data are bound.
+ *
+ * A row is [x | y], of a kind that integers tell, its keys. Rows of one kind have the same coefficients and the same scale:
+ * an orthogonal transformation leaves as many rows of each kind as there are columns. Data of rows are added up by kinds,
+ * too. Rows come in blocks; where numbers in y and x cancel each other they come twice, as in linear_design.c, which has
+ * the rules: the second time y is what the coefficients that fit best leave of it. Where that is not enough, rows stay. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "cancelling.h"
+#include "dense.h"
+#include "equal_rows.h"
+#include "reduced_rows.h"
+#include "reflections.h"
+
+/* Of keys that a row does not have; passes/loops/data_choices.py has it, too. */
+#define NO_KEY INT64_MIN
+
+/* Why rows are not reduced; passes/loops/kind_binding.py has the words. */
+enum { NOT_FINITE = 1, TOO_MANY_KINDS = 2, TOO_CLOSE = 3 };
+
+enum { FIRST_KINDS = 16 };
+
+/* What all kinds cost together, one of them, and each of its numbers; a row besides its numbers: in numbers that a loop
+ * over rows reads. */
+static const double OF_ALL = 700, OF_KIND = 60, OF_NUMBER = 2.5, OF_ROW = 2;
+
+typedef struct __attribute__((may_alias)) {
+  int64_t turns; /* how often rows come, and how many rows the block has: as those of linear_design.c */
+  int64_t held;
+  int64_t turn, columns, keys, sums, saved, expected, rows, refused;
+  int64_t kinds, capacity, size; /* of the hash table: a power of 2 */
+  int64_t *of_kinds;             /* the keys of each */
+  int64_t *table;                /* numbers of kinds, from 1; 0: there is none */
+  double *triangles, *rounded;   /* of each kind as many rows as columns; what additions have rounded away */
+  double *fits;                  /* the coefficients that fit best */
+  double *totals, *totals_low;   /* data that are added up */
+  double *room;                  /* for LANES rows */
+} kinds;
+
+_Static_assert(sizeof(kinds) <= 22 * sizeof(int64_t) && offsetof(kinds, held) == sizeof(int64_t) && BLOCK == 64,
+               "as library/kernels.py has it");
+
+/* A block of rows: a column of BLOCK for each column, for each key, for each sum. */
+typedef struct {
+  double *columns;
+  const int64_t *keys;
+  const double *sums;
+} rows_held;
+
+/* Numbers of the reduced rows of a kind. */
+static int64_t triangle_of(int64_t columns) { return columns * (columns + 1) / 2; }
+
+static int are_too_many(const kinds *k, double rows) {
+  double each = OF_KIND + OF_NUMBER * (double)triangle_of(k->columns);
+  return OF_ALL + (double)k->kinds * each > rows * (OF_ROW + (double)k->saved);
+}
+
+/* `columns`: those of x; `keys`, `sums`: how many a row has; `expected`: how many rows there are; `saved`: how many entries
+ * of a row nothing else needs. */
+ULAM_API void ulam_kinds_begin(ulam_context *ctx, int64_t *state, int64_t columns, int64_t keys, int64_t sums,
+                               int64_t expected, int64_t saved) {
+  kinds k = {.turns = 2, .columns = columns + 1, .keys = keys, .sums = sums, .saved = saved, .expected = expected};
+  k.kinds = 1;
+  if (are_too_many(&k, (double)expected)) k.refused = TOO_MANY_KINDS, k.turns = 0, k.rows = expected;
+  k.kinds = 0;
+  if (!k.refused) k.room = zeros(ctx, LANES * k.columns);
+  memcpy(state, &k, sizeof k);
+}
+
+/* Where a kind is in the table, or the place that is free for it. `by`: the distance of the keys. */
+static int64_t *place_of(const kinds *k, const int64_t *keys, int64_t by) {
+  uint64_t hash = 0;
+  for (int64_t c = 0; c < k->keys; ++c) hash = mixed(3 * hash + (uint64_t)keys[c * by]);
+  for (uint64_t at = hash;; ++at) {
+    int64_t *place = &k->table[at & (uint64_t)(k->size - 1)];
+    if (*place == 0) return place;
+    int is_it = 1;
+    const int64_t *known = k->of_kinds + (*place - 1) * k->keys;
+    for (int64_t c = 0; c < k->keys; ++c) is_it &= known[c] == keys[c * by];
+    if (is_it) return place;
+  }
+}
+
+static double *grown(ulam_context *ctx, const double *before, int64_t count, int64_t capacity) {
+  double *found = zeros(ctx, capacity);
+  if (count) memcpy(found, before, (size_t)count * sizeof *found);
+  return found;
+}
+
+/* Makes room for more kinds. */
+static void grow(ulam_context *ctx, kinds *k) {
+  int64_t n = k->kinds, capacity = n ? 2 * n : FIRST_KINDS, rows = k->columns * k->columns, x = k->columns - 1;
+  k->triangles = grown(ctx, k->triangles, n * rows, capacity * rows);
+  k->rounded = grown(ctx, k->rounded, n * rows, capacity * rows);
+  k->fits = grown(ctx, k->fits, n * x, capacity * x);
+  k->totals = grown(ctx, k->totals, n * k->sums, capacity * k->sums);
+  k->totals_low = grown(ctx, k->totals_low, n * k->sums, capacity * k->sums);
+  int64_t *of_kinds = ulam_alloc(ctx, capacity * k->keys * 8);
+  if (n) memcpy(of_kinds, k->of_kinds, (size_t)(n * k->keys) * sizeof *of_kinds);
+  k->of_kinds = of_kinds, k->capacity = capacity, k->size = 2 * capacity;
+  k->table = ulam_alloc(ctx, k->size * 8);
+  memset(k->table, 0, (size_t)k->size * 8);
+  for (int64_t i = 0; i < n; ++i) *place_of(k, of_kinds + i * k->keys, 1) = i + 1;
+}
+
+/* The number of the kind of a row. */
+static int64_t kind_of(ulam_context *ctx, kinds *k, const int64_t *keys) {
+  if (k->capacity == 0) grow(ctx, k);
+  int64_t *place = place_of(k, keys, BLOCK);
+  if (*place) return *place - 1;
+  if (k->kinds == k->capacity) grow(ctx, k), place = place_of(k, keys, BLOCK);
+  for (int64_t c = 0; c < k->keys; ++c) k->of_kinds[k->kinds * k->keys + c] = keys[c * BLOCK];
+  return (*place = ++k->kinds) - 1;
+}
+
+/* y -= x b in all rows of a block, with what is rounded away added to `rest`. */
+TWOFOLD_CLONES static void take_away(const double *restrict x, const double *restrict b, double *restrict y,
+                                     double *restrict rest) {
+  for (int i = 0; i < BLOCK; ++i) increase_by_product(y + i, rest + i, (twofold){-x[i], 0}, b[i]);
+}
+
+/* What the coefficients that fit best leave of y in a block. */
+static void leave_rest(const kinds *k, rows_held block, const int64_t *numbers) {
+  int64_t x = k->columns - 1;
+  double *y = block.columns + x * BLOCK, rest[BLOCK] = {0}, b[BLOCK];
+  for (int64_t q = 0; q < x; ++q) {
+    for (int64_t i = 0; i < BLOCK; ++i) b[i] = i < k->held ? k->fits[numbers[i] * x + q] : 0;
+    take_away(block.columns + q * BLOCK, b, y, rest);
+  }
+  for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
+}
+
+/* Reduces rows of the block from row i on into those of their kinds; how many. */
+static int64_t leave_to_kinds(kinds *k, rows_held block, const int64_t *numbers, int64_t i) {
+  int64_t w = k->columns, size = w * w, first[LANES];
+  int64_t count = rows_alike(numbers + i, k->held - i);
+  if (count < RUN && w <= FEW && i + LANES <= k->held && are_apart(numbers + i)) {
+    for (int l = 0; l < LANES; ++l) first[l] = numbers[i + l] * size;
+    rotate_apart(w, w, block.columns + i, k->room, first, k->triangles, k->rounded);
+    return LANES;
+  }
+  reduce_rows(count, w, w, block.columns + i, k->room, k->triangles + numbers[i] * size, k->rounded + numbers[i] * size);
+  return count;
+}
+
+static int all_are_moderate(const kinds *k, rows_held block) {
+  int found = 1;
+  for (int64_t q = 0; q < k->columns; ++q) found &= is_moderate(block.columns + q * BLOCK);
+  for (int64_t q = 0; q < k->sums; ++q)
+    for (int64_t i = 0; i < k->held; ++i) found &= fabs(block.sums[q * BLOCK + i]) < LARGEST;
+  return found;
+}
+
+static void add_up(kinds *k, rows_held block, const int64_t *numbers) {
+  for (int64_t q = 0; q < k->sums; ++q)
+    for (int64_t i = 0; i < k->held; ++i) {
+      int64_t at = numbers[i] * k->sums + q;
+      increase(k->totals + at, k->totals_low + at, block.sums[q * BLOCK + i]);
+    }
+}
+
+/* Reduces the rows of the block. */
+static void reduce_block(ulam_context *ctx, kinds *k, rows_held block) {
+  int64_t numbers[BLOCK];
+  k->rows += k->held;
+  if (!k->refused && !all_are_moderate(k, block)) k->refused = NOT_FINITE;
+  for (int64_t i = 0; i < k->held && !k->refused; ++i) {
+    numbers[i] = kind_of(ctx, k, block.keys + i);
+    if (are_too_many(k, (double)k->expected)) k->refused = TOO_MANY_KINDS;
+  }
+  if (!k->refused) {
+    if (k->turn == 0)
+      add_up(k, block, numbers);
+    else
+      leave_rest(k, block, numbers);
+    for (int64_t i = 0; i < k->held;) i += leave_to_kinds(k, block, numbers, i);
+  }
+  memset(block.columns, 0, (size_t)(k->columns * BLOCK) * sizeof *block.columns);
+  k->held = 0;
+}
+
+/* The block is full: `block` has its columns, of `room` numbers in all, which are 0 then. */
+ULAM_API void ulam_kinds_rows(ulam_context *ctx, const int64_t *old, int64_t *state, double *block, int64_t room,
+                              const int64_t *keys, int64_t n, const double *sums, int64_t m) {
+  (void)old, (void)room, (void)n, (void)m;
+  reduce_block(ctx, (kinds *)state, (rows_held){block, keys, sums});
+}
+
+/* What cancels in the rows of a kind. */
+static void add_cancelling(const kinds *k, int64_t i, cancelling *most) {
+  int64_t w = k->columns, x = w - 1;
+  const double *rows = k->triangles + i * w * w;
+  double left = fabs(rows[w * w - 1]), y = 0;
+  cancelling found = {.y = 0};
+  for (int64_t p = 0; p < w; ++p) y += rows[p * w + x] * rows[p * w + x];
+  y = sqrt(y);
+  if (y > 0) found.y = y / left;
+  for (int64_t q = 0; q < x; ++q) {
+    double norm2 = 0;
+    for (int64_t p = 0; p <= q; ++p) norm2 += rows[p * w + q] * rows[p * w + q];
+    count_column(&found, sqrt(norm2), fabs(rows[q * w + q]), y, left, k->fits[i * x + q]);
+  }
+  most->y = larger(most->y, found.y), most->fit = larger(most->fit, found.fit);
+  most->fit_of_y = larger(most->fit_of_y, found.fit_of_y), most->columns = larger(most->columns, found.columns);
+}
+
+/* All rows have come. If nothing cancels, once is enough. */
+ULAM_API void ulam_kinds_turn(ulam_context *ctx, const int64_t *old, int64_t *state, double *block, int64_t room,
+                              const int64_t *keys, int64_t n, const double *sums, int64_t m) {
+  kinds *k = (kinds *)state;
+  if (k->held) ulam_kinds_rows(ctx, old, state, block, room, keys, n, sums, m);
+  if (!k->refused && are_too_many(k, (double)k->rows)) k->refused = TOO_MANY_KINDS;
+  int64_t w = k->columns, size = k->refused ? 0 : k->kinds * w * w;
+  for (int64_t i = 0; i < size; ++i) k->triangles[i] += k->rounded[i], k->rounded[i] = 0;
+  if (k->turn == 0 && !k->refused) {
+    double rows = (double)k->rows;
+    cancelling most = {.y = 0};
+    for (int64_t i = 0; i < k->kinds; ++i) {
+      solve(k->triangles + i * w * w, w - 1, w, NULL, NULL, k->fits + i * (w - 1));
+      add_cancelling(k, i, &most);
+    }
+    k->turns = cancels_little(&most, rows) ? 1 : 2;
+    if (k->turns == 2 && !(are_apart_enough(&most, rows) && is_small_fit(&most, rows))) k->refused = TOO_CLOSE;
+    if (k->turns == 1) memset(k->fits, 0, (size_t)(k->kinds * (w - 1)) * sizeof *k->fits);
+    if (k->turns == 2 && !k->refused) memset(k->triangles, 0, (size_t)size * sizeof *k->triangles), k->rows = 0;
+  }
+  if (k->refused) k->turns = 0;
+  k->turn += 1;
+}
+
+static int64_t room_for(const kinds *k) { return (k->kinds + LANES - 1) & -LANES; }
+
+/* Of each kind: numbers of the reduced rows, coefficients that fit best, sums. */
+static int64_t numbers_of(const kinds *k) { return triangle_of(k->columns) + k->columns - 1 + k->sums; }
+
+/* sizes: 0 if the rows are reduced, else why not; whether they are; how many kinds there are then, and how many the tables
+ * have room for; sizes of the tables below, and where sums begin; rows, kinds, coefficients, bytes. */
+ULAM_API void ulam_kinds_sizes(ulam_context *ctx, const int64_t *state, int64_t *sizes) {
+  (void)ctx;
+  kinds k;
+  memcpy(&k, state, sizeof k);
+  int64_t used = !k.refused, room = used ? room_for(&k) : 0;
+  sizes[0] = k.refused;
+  sizes[1] = used;
+  sizes[2] = used ? k.kinds : 0;
+  sizes[3] = room;
+  sizes[4] = room * k.keys;
+  sizes[5] = room * numbers_of(&k);
+  sizes[6] = room * (numbers_of(&k) - k.sums);
+  sizes[7] = k.rows;
+  sizes[8] = k.kinds;
+  sizes[9] = k.kinds * (k.columns - 1);
+  sizes[10] = (sizes[4] + sizes[5]) * (int64_t)sizeof(double);
+}
+
+/* The keys of each kind. Where rows of a kind do not have one, what is chosen by it is multiplied with 0: another one is
+ * taken, which some rows have. */
+static void put_keys(const kinds *k, int64_t room, int64_t *keys) {
+  for (int64_t c = 0; c < k->keys; ++c) {
+    int64_t some = 0;
+    for (int64_t i = 0; i < k->kinds; ++i)
+      if (k->of_kinds[i * k->keys + c] != NO_KEY) some = k->of_kinds[i * k->keys + c];
+    for (int64_t i = 0; i < k->kinds; ++i) {
+      int64_t key = k->of_kinds[i * k->keys + c];
+      keys[c * room + i] = key == NO_KEY ? some : key;
+    }
+  }
+}
+
+/* What is left: each number of all kinds side by side. */
+ULAM_API void ulam_kinds_tables(ulam_context *ctx, const int64_t *state, int64_t *keys, int64_t n, double *table,
+                                int64_t m) {
+  (void)ctx;
+  kinds k;
+  memcpy(&k, state, sizeof k);
+  memset(keys, 0, (size_t)n * sizeof *keys);
+  memset(table, 0, (size_t)m * sizeof *table);
+  if (n == 0 && m == 0) return;
+  int64_t room = room_for(&k), w = k.columns;
+  put_keys(&k, room, keys);
+  for (int64_t i = 0; i < k.kinds; ++i) {
+    double *out = table + i;
+    for (int64_t p = 0; p < w; ++p)
+      for (int64_t q = p; q < w; ++q, out += room) *out = k.triangles[(i * w + p) * w + q];
+    for (int64_t q = 0; q < w - 1; ++q, out += room) *out = k.fits[i * (w - 1) + q];
+    for (int64_t q = 0; q < k.sums; ++q, out += room) *out = k.totals[i * k.sums + q] + k.totals_low[i * k.sums + q];
+  }
+}
