@@ -132,8 +132,9 @@ def _is_moderate(value: SSAValue, statement: SquareSums) -> bool:
         return True
     if isinstance(op, arith.NegfOp):
         return _is_moderate(op.operand, statement)
-    of_scales = isinstance(op, rt.MathOp) and op.function.data in ("inv", "log", "sqrt")
-    return of_scales and op.arguments[0] in statement.scales.shared
+    if not isinstance(op, rt.MathOp) or op.function.data not in ("inv", "log", "sqrt"):
+        return False
+    return op.arguments[0] in statement.scales.shared
 
 
 def _factors(statement: SquareSums) -> dict[SSAValue, bool]:
