@@ -2,8 +2,9 @@
  *
  * A row is [x | y], of a kind that integers tell, its keys. Rows of one kind have the same coefficients and the same scale:
  * an orthogonal transformation leaves as many rows of each kind as there are columns. Data of rows are added up by kinds,
- * too. Rows come in blocks; where numbers in y and x cancel each other they come twice, as in linear_design.c, which has
- * the rules: the second time y is what the coefficients that fit best leave of it. Where that is not enough, rows stay. */
+ * too. Rows come in blocks, the first time to tell the kinds. Where numbers in y and x cancel each other, as
+ * cancelling.h has it, they come three times: the last time y is what the coefficients that fit best leave of it. Where
+ * that is not enough, rows stay. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -36,10 +37,12 @@ typedef struct __attribute__((may_alias)) {
   double *triangles, *rounded;   /* of each kind as many rows as columns; what additions have rounded away */
   double *fits;                  /* the coefficients that fit best */
   double *totals, *totals_low;   /* data that are added up */
-  double *room;                  /* for LANES rows */
+  double *waiting;               /* of each kind room for LANES rows, and how many it has: they are reflected together */
+  int64_t *waiting_rows;
+  double *scratch; /* for a block */
 } kinds;
 
-_Static_assert(sizeof(kinds) <= 22 * sizeof(int64_t) && offsetof(kinds, held) == sizeof(int64_t) && BLOCK == 64,
+_Static_assert(sizeof(kinds) <= 23 * sizeof(int64_t) && offsetof(kinds, held) == sizeof(int64_t) && BLOCK == 64,
                "as library/kernels.py has it");
 
 /* A block of rows: a column of BLOCK for each column, for each key, for each sum. */
@@ -61,11 +64,11 @@ static int are_too_many(const kinds *k, double rows) {
  * of a row nothing else needs. */
 ULAM_API void ulam_kinds_begin(ulam_context *ctx, int64_t *state, int64_t columns, int64_t keys, int64_t sums,
                                int64_t expected, int64_t saved) {
-  kinds k = {.turns = 2, .columns = columns + 1, .keys = keys, .sums = sums, .saved = saved, .expected = expected};
+  kinds k = {.turns = 3, .columns = columns + 1, .keys = keys, .sums = sums, .saved = saved, .expected = expected};
   k.kinds = 1;
   if (are_too_many(&k, (double)expected)) k.refused = TOO_MANY_KINDS, k.turns = 0, k.rows = expected;
   k.kinds = 0;
-  if (!k.refused) k.room = zeros(ctx, LANES * k.columns);
+  if (!k.refused) k.scratch = zeros(ctx, BLOCK * k.columns);
   memcpy(state, &k, sizeof k);
 }
 
@@ -89,12 +92,9 @@ static double *grown(ulam_context *ctx, const double *before, int64_t count, int
   return found;
 }
 
-/* Makes room for more kinds. */
+/* Makes room for more kinds, their keys and sums. */
 static void grow(ulam_context *ctx, kinds *k) {
-  int64_t n = k->kinds, capacity = n ? 2 * n : FIRST_KINDS, rows = k->columns * k->columns, x = k->columns - 1;
-  k->triangles = grown(ctx, k->triangles, n * rows, capacity * rows);
-  k->rounded = grown(ctx, k->rounded, n * rows, capacity * rows);
-  k->fits = grown(ctx, k->fits, n * x, capacity * x);
+  int64_t n = k->kinds, capacity = n ? 2 * n : FIRST_KINDS;
   k->totals = grown(ctx, k->totals, n * k->sums, capacity * k->sums);
   k->totals_low = grown(ctx, k->totals_low, n * k->sums, capacity * k->sums);
   int64_t *of_kinds = ulam_alloc(ctx, capacity * k->keys * 8);
@@ -103,6 +103,15 @@ static void grow(ulam_context *ctx, kinds *k) {
   k->table = ulam_alloc(ctx, k->size * 8);
   memset(k->table, 0, (size_t)k->size * 8);
   for (int64_t i = 0; i < n; ++i) *place_of(k, of_kinds + i * k->keys, 1) = i + 1;
+}
+
+/* All kinds are known: makes room for their rows. */
+static void make_rows(ulam_context *ctx, kinds *k) {
+  int64_t w = k->columns;
+  k->triangles = zeros(ctx, k->kinds * w * w), k->rounded = zeros(ctx, k->kinds * w * w);
+  k->fits = zeros(ctx, k->kinds * (w - 1)), k->waiting = zeros(ctx, k->kinds * w * LANES);
+  k->waiting_rows = ulam_alloc(ctx, k->kinds * 8);
+  memset(k->waiting_rows, 0, (size_t)k->kinds * sizeof *k->waiting_rows);
 }
 
 /* The number of the kind of a row. */
@@ -132,17 +141,36 @@ static void leave_rest(const kinds *k, rows_held block, const int64_t *numbers) 
   for (int64_t i = 0; i < BLOCK; ++i) y[i] += rest[i];
 }
 
-/* Reduces rows of the block from row i on into those of their kinds; how many. */
-static int64_t leave_to_kinds(kinds *k, rows_held block, const int64_t *numbers, int64_t i) {
-  int64_t w = k->columns, size = w * w, first[LANES];
-  int64_t count = rows_alike(numbers + i, k->held - i);
-  if (count < RUN && w <= FEW && i + LANES <= k->held && are_apart(numbers + i)) {
-    for (int l = 0; l < LANES; ++l) first[l] = numbers[i + l] * size;
-    rotate_apart(w, w, block.columns + i, k->room, first, k->triangles, k->rounded);
-    return LANES;
+static void reduce(kinds *k, int64_t count, int64_t kind, double *rows) {
+  int64_t w = k->columns, first = kind * w * w;
+  reflect_rows(count, w, w, rows, k->triangles + first, k->rounded + first);
+}
+
+/* Reduces the rows of a kind that wait. */
+static void reduce_waiting(kinds *k, int64_t kind) {
+  int64_t w = k->columns, count = k->waiting_rows[kind];
+  const double *rows = k->waiting + kind * w * LANES;
+  for (int64_t q = 0; q < w; ++q) memcpy(k->scratch + q * BLOCK, rows + q * LANES, (size_t)count * sizeof *rows);
+  reduce(k, count, kind, k->scratch);
+  k->waiting_rows[kind] = 0;
+}
+
+/* Lets a row of the block wait. */
+static void add_waiting(kinds *k, int64_t kind, const double *row) {
+  double *rows = k->waiting + kind * k->columns * LANES + k->waiting_rows[kind];
+  for (int64_t q = 0; q < k->columns; ++q) rows[q * LANES] = row[q * BLOCK];
+  if (++k->waiting_rows[kind] == LANES) reduce_waiting(k, kind);
+}
+
+/* Reduces the rows of the block into those of their kinds: some of a kind together. */
+static void leave_to_kinds(kinds *k, rows_held block, const int64_t *numbers) {
+  for (int64_t i = 0, count; i < k->held; i += count) {
+    count = rows_alike(numbers + i, k->held - i);
+    if (count >= LANES)
+      reduce(k, count, numbers[i], block.columns + i);
+    else
+      for (int64_t l = 0; l < count; ++l) add_waiting(k, numbers[i], block.columns + i + l);
   }
-  reduce_rows(count, w, w, block.columns + i, k->room, k->triangles + numbers[i] * size, k->rounded + numbers[i] * size);
-  return count;
 }
 
 static int all_are_moderate(const kinds *k, rows_held block) {
@@ -161,22 +189,18 @@ static void add_up(kinds *k, rows_held block, const int64_t *numbers) {
     }
 }
 
-/* Reduces the rows of the block. */
-static void reduce_block(ulam_context *ctx, kinds *k, rows_held block) {
+/* Takes the rows of the block. */
+static void take_block(ulam_context *ctx, kinds *k, rows_held block) {
   int64_t numbers[BLOCK];
   k->rows += k->held;
-  if (!k->refused && !all_are_moderate(k, block)) k->refused = NOT_FINITE;
+  if (k->turn == 0 && !k->refused && !all_are_moderate(k, block)) k->refused = NOT_FINITE;
   for (int64_t i = 0; i < k->held && !k->refused; ++i) {
     numbers[i] = kind_of(ctx, k, block.keys + i);
     if (are_too_many(k, (double)k->expected)) k->refused = TOO_MANY_KINDS;
   }
-  if (!k->refused) {
-    if (k->turn == 0)
-      add_up(k, block, numbers);
-    else
-      leave_rest(k, block, numbers);
-    for (int64_t i = 0; i < k->held;) i += leave_to_kinds(k, block, numbers, i);
-  }
+  if (!k->refused && k->turn == 0) add_up(k, block, numbers);
+  if (!k->refused && k->turn == 2) leave_rest(k, block, numbers);
+  if (!k->refused && k->turn > 0) leave_to_kinds(k, block, numbers);
   memset(block.columns, 0, (size_t)(k->columns * BLOCK) * sizeof *block.columns);
   k->held = 0;
 }
@@ -185,7 +209,7 @@ static void reduce_block(ulam_context *ctx, kinds *k, rows_held block) {
 ULAM_API void ulam_kinds_rows(ulam_context *ctx, const int64_t *old, int64_t *state, double *block, int64_t room,
                               const int64_t *keys, int64_t n, const double *sums, int64_t m) {
   (void)old, (void)room, (void)n, (void)m;
-  reduce_block(ctx, (kinds *)state, (rows_held){block, keys, sums});
+  take_block(ctx, (kinds *)state, (rows_held){block, keys, sums});
 }
 
 /* What cancels in the rows of a kind. */
@@ -206,28 +230,40 @@ static void add_cancelling(const kinds *k, int64_t i, cancelling *most) {
   most->fit_of_y = larger(most->fit_of_y, found.fit_of_y), most->columns = larger(most->columns, found.columns);
 }
 
-/* All rows have come. If nothing cancels, once is enough. */
+/* Finds the coefficients that fit best; whether rows have to come once more. */
+static void find_fits(kinds *k) {
+  int64_t w = k->columns;
+  double rows = (double)k->rows;
+  cancelling most = {.y = 0};
+  for (int64_t i = 0; i < k->kinds; ++i) {
+    solve(k->triangles + i * w * w, w - 1, w, NULL, NULL, k->fits + i * (w - 1));
+    add_cancelling(k, i, &most);
+  }
+  if (cancels_little(&most, rows)) {
+    k->turns = 2;
+    memset(k->fits, 0, (size_t)(k->kinds * (w - 1)) * sizeof *k->fits);
+  } else if (!are_apart_enough(&most, rows) || !is_small_fit(&most, rows))
+    k->refused = TOO_CLOSE;
+  else
+    memset(k->triangles, 0, (size_t)(k->kinds * w * w) * sizeof *k->triangles);
+}
+
+/* All rows have come. */
 ULAM_API void ulam_kinds_turn(ulam_context *ctx, const int64_t *old, int64_t *state, double *block, int64_t room,
                               const int64_t *keys, int64_t n, const double *sums, int64_t m) {
   kinds *k = (kinds *)state;
   if (k->held) ulam_kinds_rows(ctx, old, state, block, room, keys, n, sums, m);
   if (!k->refused && are_too_many(k, (double)k->rows)) k->refused = TOO_MANY_KINDS;
-  int64_t w = k->columns, size = k->refused ? 0 : k->kinds * w * w;
-  for (int64_t i = 0; i < size; ++i) k->triangles[i] += k->rounded[i], k->rounded[i] = 0;
-  if (k->turn == 0 && !k->refused) {
-    double rows = (double)k->rows;
-    cancelling most = {.y = 0};
-    for (int64_t i = 0; i < k->kinds; ++i) {
-      solve(k->triangles + i * w * w, w - 1, w, NULL, NULL, k->fits + i * (w - 1));
-      add_cancelling(k, i, &most);
-    }
-    k->turns = cancels_little(&most, rows) ? 1 : 2;
-    if (k->turns == 2 && !(are_apart_enough(&most, rows) && is_small_fit(&most, rows))) k->refused = TOO_CLOSE;
-    if (k->turns == 1) memset(k->fits, 0, (size_t)(k->kinds * (w - 1)) * sizeof *k->fits);
-    if (k->turns == 2 && !k->refused) memset(k->triangles, 0, (size_t)size * sizeof *k->triangles), k->rows = 0;
+  if (!k->refused && k->turn == 0) make_rows(ctx, k);
+  if (!k->refused && k->turn > 0) {
+    int64_t size = k->kinds * k->columns * k->columns;
+    for (int64_t i = 0; i < k->kinds; ++i) reduce_waiting(k, i);
+    for (int64_t i = 0; i < size; ++i) k->triangles[i] += k->rounded[i], k->rounded[i] = 0;
+    if (k->turn == 1) find_fits(k);
   }
   if (k->refused) k->turns = 0;
   k->turn += 1;
+  if (k->turn < k->turns) k->rows = 0;
 }
 
 static int64_t room_for(const kinds *k) { return (k->kinds + LANES - 1) & -LANES; }

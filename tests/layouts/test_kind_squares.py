@@ -86,7 +86,7 @@ def test_sums_of_squares_are_those_of_the_rows_of_a_kind(columns: int, run: int)
     for offset in (0.0, 1e3):
         weights = rng.normal(size=(2000, 2))
         reduced = Reduced(x, y + offset, keys, weights)
-        assert (reduced.outcome, reduced.turns, reduced.rows) == (0, 2, 2000)  # one row alone fits exactly
+        assert (reduced.outcome, reduced.turns, reduced.rows) == (0, 3, 2000)  # one row alone fits exactly
         assert len({*map(tuple, reduced.keys)}) == reduced.kinds == len({*map(tuple, keys)})
         b = rng.normal(size=(reduced.kinds, columns))
         squares, halves = reduced.squares(b)
