@@ -10,7 +10,7 @@ branch of data gives a value, its terms are those of both arms, with data that a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
 from xdsl.dialects import arith, scf
@@ -173,6 +173,8 @@ class Nest:
             return self._find_load(op)
         if isinstance(op, scf.IfOp):
             return self._find_choice(op)
+        if isinstance(op, arith.SelectOp) and self.is_data(op.cond):
+            return self._chosen_by(op.cond, op.operands[1:])
         if type(op) not in PURE:
             return None
         facts = _Facts()
@@ -212,12 +214,20 @@ class Nest:
             return None
         if not self.is_data(op.cond):
             return None
+        facts = self._chosen_by(op.cond, [end for region in op.regions for end in terminator(region.block).operands])
+        return None if facts is None or any(is_inside(key, op) for key in facts.keys) else facts
+
+    def _chosen_by(self, condition: SSAValue, values: Sequence[SSAValue]) -> _Facts | None:
+        """Of what data choose of values: the condition is a key of what parameters give."""
         facts = _Facts()
-        for value in (op.cond, *(end for region in op.regions for end in terminator(region.block).operands)):
+        for value in values:
             if (found := self.facts(value)) is None:
                 return None
             facts = facts.with_operand(found)
-        return None if any(is_inside(key, op) for key in facts.keys) else facts
+        found = self.facts(condition)
+        if found is None or not facts.varied or self.is_shared(condition):
+            return None if found is None else facts.with_operand(found)
+        return _Facts(facts.variables | found.variables, True, facts.keys | {condition}, facts.direct)
 
     def _with_offsets(self, facts: _Facts, buffer: SSAValue) -> _Facts | None:
         """With what the offsets of views in the nest are computed from, as of a segment of data that each row has."""
@@ -248,15 +258,22 @@ class Nest:
         return outside and source is not UNKNOWN and source not in self._written and UNKNOWN not in self._written
 
     def _key(self, index: SSAValue) -> SSAValue | None:
-        """The integer of the row that an index is computed from; None if there are several."""
-        while True:
-            op = index.owner
-            if not isinstance(op, (arith.AddiOp, arith.SubiOp, arith.MuliOp)):
-                return index if index.type == i64 else None
-            others = [operand for operand in op.operands if not self.is_shared(operand)]
-            if len(others) != 1:
+        """The integer of the row that an index is computed from: itself, if it is computed of several ones that rows
+        share with others; None if it is another one in each row.
+        """
+        whole, work, parts = index, [index], dict[SSAValue, None]()
+        while work:
+            op = work[-1].owner
+            value = work.pop()
+            if isinstance(op, (arith.AddiOp, arith.SubiOp, arith.MuliOp)):
+                work += [operand for operand in op.operands if not self.is_shared(operand)]
+            elif value.type == i64:
+                parts[value] = None
+            else:
                 return None
-            index = others[0]
+        if len(parts) == 1:
+            return next(iter(parts))
+        return None if self.rows[-1] in parts else whole
 
     # ------------------------------------------------------------ linear forms
 
@@ -412,7 +429,7 @@ class Nest:
 
     def _loop_sum(self, loop: scf.ForOp, value: SSAValue) -> Terms | None:
         """A sum that a loop inside of a row carries."""
-        if not is_inside(value, self.outer) or not (self.may_vary or self._has_fixed_bounds(loop)):
+        if not is_inside(value, self.outer) or not (self.may_vary or self.has_fixed_bounds(loop)):
             return None
         position = loop.results.index(value)
         body = loop.body.block
@@ -420,7 +437,7 @@ class Nest:
         start = self.terms(loop.iter_args[position])
         if steps is None or start is None:
             return None
-        if not self._has_fixed_bounds(loop) and not self._may_vary(loop, steps):
+        if not self.has_fixed_bounds(loop) and not self._may_vary(loop, steps):
             return None
         return start + [replace(term, loops=(loop, *term.loops)) for term in steps]
 
@@ -446,7 +463,7 @@ class Nest:
         are_data = all(bound is not None and not bound.varied for bound in bounds)
         return are_data and constant_integer(loop.step) == 1 and all(term.key or not term.leaf for term in steps)
 
-    def _has_fixed_bounds(self, loop: scf.ForOp) -> bool:
+    def has_fixed_bounds(self, loop: scf.ForOp) -> bool:
         """Whether a loop inside of a row has the same iterations in all rows, as data say."""
         bounds = [self.facts(bound) for bound in (loop.lb, loop.ub)]
         return constant_integer(loop.step) == 1 and all(
@@ -497,7 +514,7 @@ class Nest:
         value = writer.operands[2] if added else writer.operands[0]
         outer, rows = (around[0], moved[:1]) if ahead else (self.outer, (*self.rows, variable))
         inside = self._filler(outer, rows)
-        if inside is None or not all(inside._has_fixed_bounds(loop) for loop in around[:-1]):
+        if inside is None or not all(inside.has_fixed_bounds(loop) for loop in around[:-1]):
             return None
         terms = inside.terms(value)
         is_of_row = moved[1] in self.rows

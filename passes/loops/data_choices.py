@@ -1,8 +1,8 @@
 """Data that rows have where a branch of data is taken, written ahead of the branch.
 
-    if (c[n]) mu += a[g[n]] * z[n]    →    x = if c[n]: z[n] else: 0
-                                           key = if c[n]: g[n] else: NO_KEY
-                                           mu += a[key] * x
+if (c[n]) mu += a[g[n]] * z[n]    →    x = if c[n]: z[n] else: 0
+                                       key = if c[n]: g[n] else: NO_KEY
+                                       mu += a[key] * x
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import f64, i64
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects.scalar_ops import constant
@@ -64,10 +64,13 @@ class DataChoices:
         return self._write(choice, arm, body, value, constant(otherwise, f64))
 
     def put_key(self, branch: scf.IfOp, arm: int, key: SSAValue) -> SSAValue:
-        """The index of a coefficient, in one arm of a branch."""
+        """The index of a coefficient, or a condition as a number, in one arm of a branch."""
         known: dict[SSAValue, SSAValue] = {}
         body = Block(copies(_needed([key], branch, arm), known))
-        return self._write(branch, arm, body, known.get(key, key), constant(NO_KEY, i64))
+        value = known.get(key, key)
+        if key.type == i1:
+            value = BlockEnd(body).put(arith.ExtUIOp(value, i64))
+        return self._write(branch, arm, body, value, constant(NO_KEY, i64))
 
     def _write(
         self, choice: scf.IfOp | arith.SelectOp, arm: int, body: Block, value: SSAValue, otherwise: arith.ConstantOp

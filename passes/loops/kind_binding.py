@@ -10,7 +10,7 @@ is that of runtime/c/row_kinds.c.
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import f64, i64
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import SSAValue
 
 from ulam.dialects import rt
@@ -30,7 +30,7 @@ from ulam.passes.loops.linear_binding import (
     trips,
     write_arm,
 )
-from ulam.passes.loops.linear_rows import Copier, Environment, KeyedLeaf, Places, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, Places, kind_leaf, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import take_slots
@@ -138,8 +138,8 @@ class KindBinding(Binding):
 
     def _columns(self, copier: Copier) -> tuple[Places, SSAValue]:
         """Where coefficients are; how many entries of a row nothing else needs."""
-        write, columns = self.write_to, self.square.columns
-        count = write.whole(len(columns.shared) + len(columns.keyed))
+        write, columns = self.write_to, self.square.kinds
+        count = write.whole(len(columns.alone))
         alone = [term for term in self.square.terms if not self.statement.is_filled_anyway(term)]
         saved = write.whole(len({(term.leaf, term.key) for term in alone if term.leaf and not term.loops}) + AT_LEAST)
         places = Places(count, {}, [], {}, [], [], {})
@@ -156,21 +156,14 @@ class KindBinding(Binding):
         return places, saved
 
     def _write_kind_row(self, copier: Copier, env: Environment, write: OpWriter, memory: _Memory) -> None:
-        columns, row = self.square.columns, memory.design.next_of_block(write)
+        columns, row = self.square.kinds, memory.design.next_of_block(write)
         sums: dict[int, SSAValue] = {}
         by_loops: dict[Loops, list[LinearTerm]] = {}
         for term in self.square.terms:
             if term.loops:
                 by_loops.setdefault(term.loops, []).append(term)
                 continue
-            column = -1
-            if term.leaf:
-                is_keyed = term.key is not None
-                column = (
-                    len(columns.shared) + columns.keyed.index(KeyedLeaf.of(term))
-                    if is_keyed
-                    else columns.shared[term.leaf]
-                )
+            column = columns.alone[kind_leaf(term)] if term.leaf else -1
             value = row_coefficient(term, copier, env, write)
             add_to(sums, column, value, write, negative=term.negative != bool(term.leaf))
         self.add_checks(copier, env, write, sums, by_loops)
@@ -178,9 +171,14 @@ class KindBinding(Binding):
             place = row.place_of_y(write) if column < 0 else row.place_of(column, write)
             write.before(rt.StoreOp(value, row.block, place))
         for loops, terms in by_loops.items():
-            self.write_loops(copier, env, write, row, loops, terms)
+            leaves = columns.looped.get(loops, {})
+            placed = [(term, leaves[kind_leaf(term)] if term.leaf else -1) for term in terms]
+            self.write_loops(copier, env, write, row, loops, placed, len(leaves))
         for n, key in enumerate(self.statement.keys.values):
-            write.before(rt.StoreOp(copier.value(key, env, write), memory.keys, row.place_of(n, write)))
+            number = copier.value(key, env, write)
+            if number.type == i1:
+                number = write.put(arith.ExtUIOp(number, i64))
+            write.before(rt.StoreOp(number, memory.keys, row.place_of(n, write)))
         for n, each in enumerate(self.statement.keyed):
             value = write.number(1.0) if each.data is None else copier.value(each.data, env, write)
             write.before(rt.StoreOp(value, memory.sums, row.place_of(n, write)))

@@ -28,7 +28,7 @@ from ulam.passes.loops.linear_evaluation import (
     ops_between,
     write_sums,
 )
-from ulam.passes.loops.linear_rows import Copier, Environment, Square, SquareSums, carry, new_loop
+from ulam.passes.loops.linear_rows import Copier, Environment, KindLeaf, Square, SquareSums, carry, new_loop
 from ulam.passes.loops.op_writer import OpWriter, integer
 
 _REALS = rt.BufferType(f64)
@@ -82,23 +82,35 @@ class _Evaluation:
 
     def _put_coefficients(self, square: Square, tables: KindTables, into: SSAValue, write: OpWriter) -> None:
         """Each coefficient for all kinds side by side."""
-        shared = [leaf_value(leaf, self.copier, {}, write) for leaf in square.columns.shared]
-        j, inside, numbers = self._kind(write)
-        keys = self.statement.keys
-        own = [leaf_value(leaf.leaf, self.copier, keys.of_leaf(leaf, numbers), inside) for leaf in square.columns.keyed]
-        for n, value in enumerate([*shared, *own]):
-            self._put(value, into, inside.whole(n), j, tables, inside)
-        for loops, leaves in square.columns.looped.items():
+        self._put_some(list(square.kinds.alone), {}, into, write.whole(0), tables, write)
+        for loops, leaves in square.kinds.looped.items():
             env: Environment = {}
             within = write
             for loop in loops:
                 env, within = self.copier.loop(loop, env, within, tables.used if loop is loops[0] else None)
             first = tables.places.of_loops(loops, len(leaves), self.copier, env, within)
-            values = [leaf_value(leaf, self.copier, dict(env), within) for leaf in leaves]
-            j, inside, _ = self._kind(within, with_keys=False)
-            for n, value in enumerate(values):
-                column = inside.put(integer(arith.AddiOp, first, inside.whole(n)))
-                self._put(value, into, column, j, tables, inside)
+            self._put_some(list(leaves), env, into, first, tables, within)
+
+    def _put_some(
+        self,
+        leaves: Sequence[KindLeaf],
+        env: Environment,
+        into: SSAValue,
+        first: SSAValue,
+        tables: KindTables,
+        write: OpWriter,
+    ) -> None:
+        """Some of them, from a column on."""
+        keys = self.statement.keys
+        shared = {leaf: leaf_value(leaf[0], self.copier, dict(env), write) for leaf in leaves if leaf[1] is None}
+        j, inside, numbers = self._kind(write, with_keys=len(shared) < len(leaves))
+        for n, (leaf, own) in enumerate(leaves):
+            value = shared.get((leaf, own))
+            if own is not None:
+                value = leaf_value(leaf, self.copier, {**env, **keys.of_leaf(own, numbers)}, inside)
+            assert value is not None
+            column = inside.put(integer(arith.AddiOp, first, inside.whole(n)))
+            self._put(value, into, column, j, tables, inside)
 
     @staticmethod
     def _put(
@@ -122,7 +134,7 @@ class _Evaluation:
     def conditions_of_kinds(self, write: OpWriter) -> list[SSAValue]:
         """Whether the scales of all kinds are as those of all rows have to be."""
         _, inside, numbers = self._kind(write, [write.whole(0)])
-        env = self.statement.keys.factors(numbers)
+        env = self.statement.keys.factors(numbers, inside)
         conditions = conditions_of(self.statement, self.copier, env, inside, of_keys=True)
         if not conditions:
             return []
@@ -135,7 +147,7 @@ class _Evaluation:
     def write(self, write: OpWriter, sums: Sums) -> None:
         """Adds up what the rows of all kinds do."""
         j, inside, numbers = self._kind(write)
-        env = self.statement.keys.factors(numbers)
+        env = self.statement.keys.factors(numbers, inside)
         for square, squares in zip(self.statement.squares, self._squares, strict=True):
             total = inside.put(rt.LoadOp(squares, j))
             add_scaled(square, total, self.copier, inside, sums, env=env)

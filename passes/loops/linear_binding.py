@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith, scf
@@ -267,7 +268,9 @@ class Binding:
                 place = row.place_of(column, write)
             write.before(rt.StoreOp(value, row.block, place))
         for loops, terms in by_loops.items():
-            self.write_loops(copier, env, write, row, loops, terms)
+            leaves = columns.looped.get(loops, {})
+            placed = [(term, leaves[term.leaf] if term.leaf else -1) for term in terms]
+            self.write_loops(copier, env, write, row, loops, placed, len(leaves))
         key = self._write_chosen(copier, env, write, row, chosen)
         if columns.key is not None:
             key = columns.key.value(copier, env, write)
@@ -346,17 +349,21 @@ class Binding:
         inside.before(rt.StoreOp(entry[0], row.block, place))
 
     def write_loops(
-        self, copier: Copier, env: Environment, write: OpWriter, row: DesignRow, loops: Loops, terms: list[LinearTerm]
+        self,
+        copier: Copier,
+        env: Environment,
+        write: OpWriter,
+        row: DesignRow,
+        loops: Loops,
+        terms: Sequence[tuple[LinearTerm, int]],
+        count: int,
     ) -> None:
-        """The columns of coefficients of loops inside of a row."""
-        columns = self.square.columns
-        leaves = columns.looped.get(loops, {})
+        """The columns of coefficients of loops inside of a row; where terms are among `count` of an iteration."""
         inner, inside = dict(env), write
         for loop in loops:
             inner, inside = copier.loop(loop, inner, inside)
         sums: dict[int, SSAValue] = {}
-        for term in terms:
-            column = leaves[term.leaf] if term.leaf else -1
+        for term, column in terms:
             coefficient = row_coefficient(term, copier, inner, inside)
             add_to(sums, column, coefficient, inside, negative=term.negative != bool(term.leaf))
         for term in self.statement.checked:
@@ -364,8 +371,8 @@ class Binding:
                 nothing = _nothing(row_coefficient(term, copier, inner, inside), inside)
                 add_to(sums, -1, nothing, inside, negative=False)
         first = row.own
-        if leaves:
-            at = row.places.of_loops(loops, len(leaves), copier, inner, inside)
+        if count:
+            at = row.places.of_loops(loops, count, copier, inner, inside)
             first = inside.put(integer(arith.AddiOp, first, at))
         for column, value in sums.items():
             if column < 0:

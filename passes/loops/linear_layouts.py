@@ -37,6 +37,7 @@ from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_flags import Flags
 from ulam.passes.loops.linear_rows import (
     KeyedSum,
+    KindColumns,
     LinearColumns,
     RowKinds,
     Square,
@@ -213,6 +214,7 @@ def _squares(
         return reason
     is_each_alone = len(around) == 1 or are_of_different_lengths(around)
     found = SquareSums(loop, around, [], [], {}, [], [], scales)
+    refused: list[str] = []
     for addend, path in paths:
         into = addend.into
         if path is None:
@@ -227,8 +229,11 @@ def _squares(
             return None  # each row has a coefficient or a scale of its own: there is nothing to gain
         columns = LinearColumns.of(terms)
         if isinstance(columns, str):
-            return columns
+            refused.append(columns)
+            columns = LinearColumns({}, {}, {}, None, [])
         found.squares.append(Square(steps, terms, columns, into))
+    if refused and not found.has_kinds:
+        return refused[0]
     known = {_identity(term) for square in found.squares for term in square.terms}
     flags = Flags(nest, scales, known, sums=found.sums)
     read = _read_by_leaves(found)
@@ -256,9 +261,13 @@ def _find_keys(found: SquareSums) -> str | None:
             if (arms := nest.arms_of(block_of(key))) is None:
                 return "an index of scales is computed in a loop inside of rows"
             key_of[key] = nest.put_key_in(arms, key)
-    for term in (term for square in found.squares for term in square.terms if term.key is not None):
-        if term.loops:
-            return "rows whose scales differ have lists of coefficients"
+    for square in found.squares:
+        columns = KindColumns.of(square.terms)
+        if isinstance(columns, str):
+            return columns
+        if not all(nest.has_fixed_bounds(loop) for loops in columns.looped for loop in loops):
+            return "rows whose scales differ have different numbers of coefficients"
+        square.kinds = columns
     found.keys = RowKinds.of(found.squares, key_of)
     return None
 
@@ -459,9 +468,9 @@ def _step(op: Operation, nest: Nest) -> int | None:
 
 
 def _of_factor(op: Operation, at: int, nest: Nest) -> int | None:
-    """The operand that is multiplied by what rows share; data are not, they have a coefficient."""
+    """The operand that is multiplied by what rows share; of data that is a coefficient, if it can be."""
     is_scale = nest.is_shared(op.operands[1 - at]) or not nest.is_data(op.operands[at])
-    return at if is_scale else None
+    return at if is_scale or nest.terms(op.results[0]) is None else None
 
 
 _HARMLESS = (scf.ForOp, scf.IfOp, scf.YieldOp, rt.LoadOp, rt.AllocOp, rt.ViewOp, ad.TargetAddOp)

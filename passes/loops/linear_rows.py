@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import f64, i64
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import rt
@@ -77,6 +77,11 @@ class RowKey:
         return [where for where in found if where is not None] if len(found) > 1 else []
 
 
+def _is_combined(key: RowKey) -> bool:
+    """Whether a key is computed of several integers of the data."""
+    return any(isinstance(leaf.key.owner, arith.AddiOp | arith.SubiOp | arith.MuliOp) for leaf in key.leaves)
+
+
 def _is_of_key(term: LinearTerm) -> bool:
     """Whether nothing but the key of a term tells which coefficient an iteration of its loops reads."""
     variables = [loop.body.block.args[0] for loop in term.loops]
@@ -118,6 +123,8 @@ class LinearColumns:
                 continue
             leaves = found.looped.setdefault(term.loops, {}) if term.loops else found.shared
             leaves.setdefault(term.leaf, len(leaves))
+        if len(found.chosen) > 1 and any(map(_is_combined, found.chosen)):
+            return "several integers of the data choose a coefficient together, beside others"
         if len(found.chosen) == 1 and not found.chosen[0].loops:
             found.key = found.chosen.pop()
             found.own = found.key.leaves
@@ -128,11 +135,6 @@ class LinearColumns:
         if key is None:
             self.chosen.append(key := RowKey(loops=loops))
         key.leaves.setdefault(leaf, len(key.leaves))
-
-    @property
-    def keyed(self) -> list[KeyedLeaf]:
-        """All coefficients that keys choose."""
-        return [*self.own, *(leaf for key in self.chosen for leaf in key.leaves)]
 
     def key_of(self, term: LinearTerm) -> int | None:
         """Which of several keys chooses the coefficient of a term; None if there is one alone."""
@@ -165,6 +167,41 @@ def computes_same(one: SSAValue, other: SSAValue) -> bool:
     return all(map(computes_same, a.operands, b.operands))
 
 
+KindLeaf = tuple[Leaf, "KeyedLeaf | None"]
+"""A coefficient, the same in all rows of a kind; of which key, if there is one."""
+
+
+@record
+class KindColumns:
+    """The coefficients of a sum of terms in rows of one kind: single ones, and those of each iteration of loops."""
+
+    alone: dict[KindLeaf, int] = field(default_factory=dict[KindLeaf, int])
+    looped: dict[Loops, dict[KindLeaf, int]] = field(default_factory=dict[Loops, dict[KindLeaf, int]])
+
+    @staticmethod
+    def of(terms: Sequence[LinearTerm]) -> KindColumns | str:
+        """The columns of terms; why there are none."""
+        found = KindColumns()
+        for term in terms:
+            if not term.leaf:
+                continue
+            if term.key is not None and term.loops and is_inside(term.key, term.loops[0]):
+                return "rows whose scales differ have lists of coefficients"
+            columns = found.looped.setdefault(term.loops, {}) if term.loops else found.alone
+            columns.setdefault(kind_leaf(term), len(columns))
+        return found
+
+    @property
+    def keyed(self) -> list[KeyedLeaf]:
+        """The coefficients that keys choose."""
+        return [own for columns in (self.alone, *self.looped.values()) for _, own in columns if own is not None]
+
+
+def kind_leaf(term: LinearTerm) -> KindLeaf:
+    """The coefficient of a term."""
+    return term.leaf, None if term.key is None else KeyedLeaf.of(term)
+
+
 @record
 class Square:
     """A multiple of a square that rows add up: how it is made of what is squared."""
@@ -174,6 +211,8 @@ class Square:
     columns: LinearColumns
     into: int | None = None
     """What it is added to: the result of the nest that is a sum, None for the target."""
+    kinds: KindColumns = field(default_factory=KindColumns)
+    """The columns where scales differ between rows."""
 
 
 @record
@@ -188,7 +227,7 @@ class RowKinds:
     @staticmethod
     def of(squares: Sequence[Square], of_factors: dict[SSAValue, SSAValue]) -> RowKinds:
         """Those of coefficients and of factors."""
-        leaves = [leaf for square in squares for leaf in square.columns.keyed]
+        leaves = [leaf for square in squares for leaf in square.kinds.keyed]
         found = RowKinds([], of_factors)
         for value in (*(_key_of_rows(leaf) for leaf in leaves), *of_factors.values()):
             if found._place(value) is None:
@@ -198,9 +237,14 @@ class RowKinds:
     def _place(self, value: SSAValue) -> int | None:
         return next((n for n, other in enumerate(self.values) if computes_same(value, other)), None)
 
-    def factors(self, numbers: Sequence[SSAValue]) -> Environment:
-        """What keys of factors are, for a kind that has some numbers."""
-        return {key: self._number(value, numbers) for key, value in self.of_factors.items()}
+    def factors(self, numbers: Sequence[SSAValue], write: OpWriter) -> Environment:
+        """What keys of factors are, for a kind that has some numbers: conditions, too."""
+        found = {key: self._number(value, numbers) for key, value in self.of_factors.items()}
+        none = write.whole(0)
+        return {
+            key: write.compare_integers("ne", number, none) if key.type == i1 else number
+            for key, number in found.items()
+        }
 
     def of_leaf(self, leaf: KeyedLeaf, numbers: Sequence[SSAValue]) -> Environment:
         """The same for a coefficient."""
@@ -293,8 +337,9 @@ class SquareSums:
     def summary(self) -> str:
         """What becomes of it, for remarks."""
         if self.has_kinds:
-            counts = ", ".join(str(len(square.columns.keyed) + len(square.columns.shared)) for square in self.squares)
-            return f"its rows are reduced by kinds of different scales when data are bound: {counts} coefficients each"
+            counts = ", ".join(str(len(square.kinds.alone)) for square in self.squares)
+            looped = " and those of loops" if any(square.kinds.looped for square in self.squares) else ""
+            return f"its rows are reduced by different scales when data are bound: {counts} coefficients{looped}"
         parts: list[str] = []
         for square in self.squares:
             columns = square.columns

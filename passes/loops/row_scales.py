@@ -2,6 +2,7 @@
 
     ((y - mu) * inv(sigma * se)) ^ 2   =   inv(sigma)^2 * ((y - mu) * inv(se)) ^ 2
     log(sigma * se)                    =   log(sigma) + log(se)        where both are positive
+    sqrt(tau * v)                      =   sqrt(tau) * sqrt(v)         where both are positive
 
     w * ((y - mu) * inv(sigma)) ^ 2        =   inv(sigma)^2 * ((y - mu) * sqrt(w)) ^ 2        where w >= 0
     y == 0 ? -inf : log density      =   log density            where the data y are positive
@@ -139,6 +140,8 @@ class RowScales:
 
     def _find(self, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
         op = value.owner
+        if isinstance(op, rt.MathOp) and op.function.data == "sqrt" and is_inside(value, self.nest.outer):
+            return self._root(value, op)
         if not isinstance(op, arith.MulfOp | arith.DivfOp) or not is_inside(value, self.nest.outer):
             return None
         nest = self.nest
@@ -148,6 +151,13 @@ class RowScales:
         if isinstance(op, arith.MulfOp) and nest.is_data(op.lhs) and nest.is_common(op.rhs):
             return op.rhs, op.lhs
         return None
+
+    def _root(self, value: SSAValue, root: rt.MathOp) -> tuple[SSAValue, SSAValue] | None:
+        """The factors of the root of a product of positive factors."""
+        if (factors := self._split(root.arguments[0])) is None:
+            return None
+        common, size = (self._put(value, rt.MathOp("sqrt", (factor,))) for factor in factors)
+        return common, size
 
     def _put(self, place: SSAValue, op: Operation) -> SSAValue:
         """Writes an op ahead of the one that has a value."""
