@@ -37,42 +37,14 @@ from ulam.passes.loops.filled_buffers import (
     loops_around,
     same_index,
 )
+from ulam.passes.loops.linear_terms import LinearTerm, Terms, negated, plus, times
 
 MOST_TERMS = 200
 """Of one value: what is longer is left alone."""
-MOST_FACTORS = 200
-"""Of one term, the same."""
 MOST_FILLS = 16
 """Nests that fill what rows read, and what these read: each layout has a copy of them where it may not be used."""
 
 
-@record(frozen=True)
-class LinearTerm:
-    """A product: a sign, data of the row, a leaf; for each iteration of `loops`, the outermost first."""
-
-    negative: bool = False
-    data: tuple[SSAValue, ...] = ()
-    divisors: tuple[SSAValue, ...] = ()
-    """What it is divided by: data, too."""
-    leaf: tuple[SSAValue, ...] = ()
-    key: SSAValue | None = None
-    where: SSAValue | None = None
-    """The key in rows that have the term, and NO_KEY in others, where it is read in a branch of data."""
-    loops: tuple[scf.ForOp, ...] = ()
-    moved: tuple[tuple[SSAValue, SSAValue], ...] = ()
-    """Variables of loops that filled a buffer, and what they are for the element that a row reads: those of the row, or
-    data.
-    """
-
-    def is_of_one_row(self, rows: tuple[SSAValue, ...]) -> bool:
-        """Whether the leaf is another one in each row: whether the key is their variable, or stands for it."""
-        key = self.key
-        for variable, stands_for in self.moved:
-            key = stands_for if key is variable else key
-        return key is rows[-1]
-
-
-Terms = list[LinearTerm]
 Arm = tuple[scf.IfOp | arith.SelectOp, int]
 """A choice by data, and which arm of it is taken."""
 Arms = tuple[Arm, ...]
@@ -300,13 +272,13 @@ class Nest:
         if not isinstance(op, Operation):
             return None
         if isinstance(op, rt.MathOp) and op.function.data == "fma":
-            return _sum(self._product(op.arguments[0], op.arguments[1]), self.terms(op.arguments[2]))
+            return plus(self._product(op.arguments[0], op.arguments[1]), self.terms(op.arguments[2]))
         if isinstance(op, arith.AddfOp):
-            return _sum(self.terms(op.lhs), self.terms(op.rhs))
+            return plus(self.terms(op.lhs), self.terms(op.rhs))
         if isinstance(op, arith.SubfOp):
-            return _sum(self.terms(op.lhs), _negated(self.terms(op.rhs)))
+            return plus(self.terms(op.lhs), negated(self.terms(op.rhs)))
         if isinstance(op, arith.NegfOp):
-            return _negated(self.terms(op.operand))
+            return negated(self.terms(op.operand))
         if isinstance(op, arith.MulfOp):
             return self._product(op.lhs, op.rhs)
         if isinstance(op, arith.DivfOp):
@@ -418,7 +390,7 @@ class Nest:
             first, second = second, first
         if len(first) > 1:
             return None
-        products = [_times(one, other) for one in first for other in second]
+        products = [times(one, other) for one in first for other in second]
         return [found for found in products if found is not None] if None not in products else None
 
     def _quotient(self, a: SSAValue, b: SSAValue) -> Terms | None:
@@ -447,15 +419,15 @@ class Nest:
             return []
         op = value.owner
         if isinstance(op, arith.SubfOp):
-            return _sum(self._steps(op.lhs, carried), _negated(self.terms(op.rhs)))
+            return plus(self._steps(op.lhs, carried), negated(self.terms(op.rhs)))
         if isinstance(op, rt.MathOp) and op.function.data == "fma":
-            return _sum(self._product(op.arguments[0], op.arguments[1]), self._steps(op.arguments[2], carried))
+            return plus(self._product(op.arguments[0], op.arguments[1]), self._steps(op.arguments[2], carried))
         if not isinstance(op, arith.AddfOp):
             return None
         first = self._steps(op.lhs, carried)
         if first is not None:
-            return _sum(first, self.terms(op.rhs))
-        return _sum(self.terms(op.lhs), self._steps(op.rhs, carried))
+            return plus(first, self.terms(op.rhs))
+        return plus(self.terms(op.lhs), self._steps(op.rhs, carried))
 
     def _may_vary(self, loop: scf.ForOp, steps: Terms) -> bool:
         """Whether rows may have so many iterations each, as data say: an integer of the data tells each coefficient."""
@@ -577,38 +549,11 @@ class MeansAhead:
     """Whether something else reads the buffer, too."""
 
 
-def _times(one: LinearTerm, other: LinearTerm) -> LinearTerm | None:
-    if one.key is not None and other.key is not None and (one.key, one.where) != (other.key, other.where):
-        return None
-    if sum(len(term.data) + len(term.divisors) + len(term.leaf) for term in (one, other)) > MOST_FACTORS:
-        return None
-    if (one.loops and other.loops) or (one.moved and other.moved and one.moved != other.moved):
-        return None
-    return LinearTerm(
-        one.negative != other.negative,
-        (*one.data, *other.data),
-        (*one.divisors, *other.divisors),
-        (*one.leaf, *other.leaf),
-        one.key if one.key is not None else other.key,
-        one.where if one.key is not None else other.where,
-        one.loops or other.loops,
-        one.moved or other.moved,
-    )
-
-
-def _negated(terms: Terms | None) -> Terms | None:
-    return None if terms is None else [replace(term, negative=not term.negative) for term in terms]
-
-
 def row_op(op: Operation) -> Operation:
     """The op of a row that another one is: itself, or the outermost of the branches of its loop that it stands in."""
     while isinstance(parent := op.parent_op(), scf.IfOp) and isinstance(parent.parent_op(), scf.ForOp | scf.IfOp):
         op = parent
     return op
-
-
-def _sum(first: Terms | None, second: Terms | None) -> Terms | None:
-    return None if first is None or second is None else first + second
 
 
 def target_additions(loop: scf.ForOp) -> list[ad.TargetAddOp]:

@@ -10,12 +10,12 @@ from ulam.dialects.walk import ops_within
 from ulam.library.kernels import FORMS_SIZES, FORMS_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of
-from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.coalesced_rows import claim
 from ulam.passes.loops.form_columns import Column, FormColumns
 from ulam.passes.loops.form_values import FormValues, ReducedForms
 from ulam.passes.loops.linear_binding import branches_around, module_of, row_coefficient, trips, write_arm
 from ulam.passes.loops.linear_rows import Copier, Environment, new_loop
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter
 from ulam.passes.loops.unit_modules import take_slots
 

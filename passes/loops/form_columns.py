@@ -9,10 +9,10 @@ from xdsl.ir import SSAValue
 
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, is_inside
-from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.linear_binding import trips
 from ulam.passes.loops.linear_rows import Copier, Environment
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_forms import RowForms, Unfit, are_alike
 from ulam.passes.loops.tables import Loops

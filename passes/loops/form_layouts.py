@@ -28,7 +28,7 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, is_inside
 from ulam.passes.loops.absorbed_rows import take_rows_of
-from ulam.passes.loops.affine_rows import LinearTerm, Nest
+from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.bound_forms import bound_ints
 from ulam.passes.loops.component_rows import ComponentRows, component_rows
 from ulam.passes.loops.data_branches import outermost_loops
@@ -40,6 +40,7 @@ from ulam.passes.loops.form_values import FormValues, ReducedForms, sum_over
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_evaluation import LARGEST_SQUARES, ops_between
 from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.local_elements import with_local_elements
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.ragged_rows import MOST_OPS

@@ -19,10 +19,10 @@ from xdsl.ir import SSAValue
 from ulam.dialects import rt
 from ulam.library.kernels import FORMS_ROWS
 from ulam.library.records import record
-from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.form_columns import Column, FormColumns, inner_loops, place_in, product_of
 from ulam.passes.loops.linear_binding import row_coefficient, trips
 from ulam.passes.loops.linear_rows import Copier, Environment, carry, new_loop
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.tables import Loops
 

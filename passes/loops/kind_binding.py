@@ -2,9 +2,9 @@
 
     for n: target += -0.5 * square((y[n] - (a[g[n]] + b * x[n])) / s[g[n]]) - log(s[g[n]])
 
-Rows are of one kind if all integers of the data are the same that choose their coefficients and scales, as `g[n]`. The
-rows of a kind are a linear model with a scale of its own, whose coefficients are the same in all of them: its reduction
-is that of runtime/c/row_kinds.c.
+Rows are of one kind if all integers of the data are the same that choose their coefficients and scales, as `g[n]`, and
+all conditions on data that do. The rows of a kind are a linear model with a scale of its own, whose coefficients are
+the same in all of them: its reduction is that of runtime/c/row_kinds.c.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from ulam.dialects import rt
 from ulam.library.kernels import DESIGN_BLOCK, DESIGN_HELD, KINDS_SIZES, KINDS_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of
-from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.coalesced_rows import claim
 from ulam.passes.loops.linear_binding import (
     AT_LEAST,
@@ -31,6 +30,7 @@ from ulam.passes.loops.linear_binding import (
     write_arm,
 )
 from ulam.passes.loops.linear_rows import Copier, Environment, Places, kind_leaf, new_loop
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import take_slots

@@ -13,7 +13,6 @@ from ulam.dialects import rt
 from ulam.library.kernels import DESIGN_BLOCK, DESIGN_HELD, DESIGN_SIZES, DESIGN_STATE
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, terminator
-from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.coalesced_rows import claim, is_of_layouts
 from ulam.passes.loops.data_choices import NO_KEY
 from ulam.passes.loops.linear_rows import (
@@ -28,6 +27,7 @@ from ulam.passes.loops.linear_rows import (
     are_of_different_lengths,
     new_loop,
 )
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.tables import Loops
 from ulam.passes.loops.unit_modules import take_slots

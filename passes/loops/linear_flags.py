@@ -14,7 +14,8 @@ from xdsl.ir import SSAValue
 from ulam.dialects.scalar_ops import known_constant, predicate_of
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, is_inside, terminator
-from ulam.passes.loops.affine_rows import Arms, LinearTerm, MeansAhead, Nest
+from ulam.passes.loops.affine_rows import Arms, MeansAhead, Nest
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.row_scales import RowScales
 
 _INFINITE = float("inf")

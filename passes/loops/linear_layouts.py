@@ -28,7 +28,7 @@ from ulam.dialects.scalar_ops import may_reassociate
 from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, is_inside
-from ulam.passes.loops.affine_rows import Arms, DataChoices, LinearTerm, Nest, Terms, row_op, target_additions
+from ulam.passes.loops.affine_rows import Arms, DataChoices, Nest, row_op, target_additions
 from ulam.passes.loops.data_branches import outermost_loops
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import PURE, viewed
@@ -44,6 +44,7 @@ from ulam.passes.loops.linear_rows import (
     SquareSums,
     are_of_different_lengths,
 )
+from ulam.passes.loops.linear_terms import LinearTerm, Terms
 from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.loops.sum_chains import chain_of
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of

@@ -13,8 +13,8 @@ from ulam.dialects import rt
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.affine_rows import LinearTerm
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, Root, root, written_roots_within
+from ulam.passes.loops.linear_terms import LinearTerm
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.row_scales import RowScales
 from ulam.passes.loops.tables import Loops

@@ -26,10 +26,11 @@ from ulam.library.kernels import KERNELS
 from ulam.library.records import record
 from ulam.passes.analysis.free_values import free_values_of_op
 from ulam.passes.analysis.nesting import is_inside, terminator
-from ulam.passes.loops.affine_rows import LinearTerm, Nest, Terms
+from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.effects import BOUND, PURE, UNKNOWN, kernel_buffers, root, viewed, written_roots
 from ulam.passes.loops.filled_buffers import memory_filled_by, users
 from ulam.passes.loops.linear_flags import Flags
+from ulam.passes.loops.linear_terms import LinearTerm, Terms
 
 ANY = -1
 """The degree of 0, which is a form of any."""

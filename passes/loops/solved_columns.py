@@ -20,12 +20,13 @@ from ulam.dialects import rt
 from ulam.dialects.scalar_ops import constant_integer, is_same_integer
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of, is_inside
-from ulam.passes.loops.affine_rows import LinearTerm, Nest, Terms
+from ulam.passes.loops.affine_rows import Nest
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.filled_buffers import is_behind, is_changed, users
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.linear_binding import row_coefficient, trips
 from ulam.passes.loops.linear_rows import Copier, Environment, Leaf, carry, new_loop
+from ulam.passes.loops.linear_terms import LinearTerm, Terms
 from ulam.passes.loops.op_writer import OpWriter, integer
 from ulam.passes.loops.scaled_data import ScaledData, read_scaled, scaled_data
 from ulam.passes.loops.tables import Loops
