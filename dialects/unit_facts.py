@@ -84,7 +84,9 @@ class SlotsAttr(Fact):
             return (IntAttr(parser.parse_integer(allow_boolean=False)),)
 
 
-LOOP_KINDS = ("cold", "serial", "masked_tail", "functions", "strip_of_functions", "interleave", "columns", "groups")
+LOOP_KINDS = (
+    "cold", "serial", "masked_tail", "functions", "strip_of_functions", "interleave", "columns", "groups", "kinds"
+)  # fmt: skip
 
 
 @plain_attribute
@@ -96,7 +98,8 @@ class LoopAttr(Fact):
     the longest vectors, since functions take most of the time; `strip_of_functions`: the longest vectors; `interleave`:
     so many sums run side by side; `columns`: inner loops whose elements are neighbours in memory, those of the loop
     around are not.
-    `groups`: one over groups of rows, which is left as it is; what is inside is as good as outermost.
+    `groups`: one over groups of rows, which is left as it is; what is inside is as good as outermost. `kinds`: one over
+    what differs of an index of rows, for which no layout is looked for; its reverse is so, too.
     """
 
     name = "rt.loop"

@@ -58,6 +58,7 @@ UNIT_WORKS_ON: dict[str, Groups] = {
     "counted-sums": _any("loop:arith.addf loop:arith.subf fma"),
     "overwritten-memory": (*_any("rt.alloc loop:rt.alloc"), *_any("loop:rt.store rt.copy loop:rt.copy loop:rt.fill")),
     "carried-rows": (*_any("loop:scf.for"), *_any("log log_sum_exp")),
+    "tabulate-by-index": (*_any("loop:costly"), *_any("loop:arith.extsi")),
     "branch-additions": (*_any("loop:scf.if"), *_any("exp log_sum_exp"), *_any("log log_sum_exp")),
     "invariant-sizes": (*_any("loop:arith.maxsi"), *_any("loop:arith.subi")),
     "coalesce-loops": (*_any("loop:scf.for loop:scf.if"), *_any("loop:ad.target_add")),

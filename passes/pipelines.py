@@ -66,6 +66,7 @@ PASSES: dict[str, str] = {
     "carried-rows": "ulam.passes.loops.carried_rows:CarriedRows",
     "branch-additions": "ulam.passes.loops.branch_additions:BranchAdditions",
     "additions-in-place": "ulam.passes.loops.additions_in_place:AdditionsInPlace",
+    "tabulate-by-index": "ulam.passes.loops.tabulate_by_index:TabulateByIndex",
     "elements-by-index": "ulam.passes.loops.elements_by_index:ElementsByIndex",
     "elements-of-views": "ulam.passes.loops.elements_of_views:ElementsOfViews",
     "split-memory": "ulam.passes.loops.split_memory:SplitMemory",

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ulam.library.records import record
@@ -33,6 +33,11 @@ class LayoutChoice:
     column: int
 
     @property
+    def place(self) -> tuple[str, int, int]:
+        """That of the statement."""
+        return (self.file, self.line, self.column)
+
+    @property
     def message(self) -> str:
         """What is to be said of it, one clause."""
         figures = ", ".join(f"{name} {value}" for name, value in self.figures.items())
@@ -50,12 +55,18 @@ class LayoutChoice:
         }  # fmt: skip
 
 
-def read_choices(noted: Iterable[Mapping[str, Any]], data: BoundData) -> Iterator[LayoutChoice]:
-    """The choices that stand in a table of bound data; `noted` is what a unit knows of them."""
-    for entry in noted:
-        outcome, *figures = (data.get_pointer(entry["slot"] + k) for k in range(1 + len(entry["figures"])))
-        reason = entry["reasons"][outcome - 1] if outcome else ""
-        values = dict(zip(entry["figures"], figures, strict=True))
-        yield LayoutChoice(
-            entry["layout"], not outcome, reason, values, entry["file"], entry["line"], entry["column"]
-        )
+def read_choices(noted: Iterable[Mapping[str, Any]], data: BoundData) -> list[LayoutChoice]:
+    """The choices that stand in a table of bound data; `noted` is what a unit knows of them.
+
+    Of a statement that has several loops, of which one runs, nothing is told of those that have no rows.
+    """
+    choices = [_read_choice(entry, data) for entry in noted]
+    with_rows = {choice.place for choice in choices if choice.figures.get("rows")}
+    return [choice for choice in choices if choice.figures.get("rows") or choice.place not in with_rows]
+
+
+def _read_choice(entry: Mapping[str, Any], data: BoundData) -> LayoutChoice:
+    outcome, *figures = (data.get_pointer(entry["slot"] + k) for k in range(1 + len(entry["figures"])))
+    reason = entry["reasons"][outcome - 1] if outcome else ""
+    values = dict(zip(entry["figures"], figures, strict=True))
+    return LayoutChoice(entry["layout"], not outcome, reason, values, entry["file"], entry["line"], entry["column"])

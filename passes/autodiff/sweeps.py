@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import Float64Type, FunctionType, f64, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.places import in_reverse
@@ -27,7 +27,7 @@ from ulam.passes.autodiff.frames import Keeper, Memory, ReverseFrame, pop_record
 from ulam.passes.autodiff.rules import REVERSE
 from ulam.passes.autodiff.shadows import Shadows
 from ulam.passes.autodiff.speculated_ops import Bounds
-from ulam.passes.builder import BUFFER_REAL, COLD, WRAPS, Builder
+from ulam.passes.builder import BUFFER_REAL, WRAPS, Builder
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.loops.effects import PURE, kernel_buffers, written_buffers
 from ulam.passes.rewriting import rebuild
@@ -347,7 +347,7 @@ class ReverseMode:
             (builder.i64(0), count, builder.i64(1), *starts),
             [f64] * len(starts),
             regions=(Region(block),),
-            attributes=COLD if rt.LoopAttr.is_cold(op) else None,
+            attributes=_kept(op),
         )
         for v, result in zip(outer, loop.results[len(carried) :], strict=True):
             frame.adjoints[v] = result
@@ -519,3 +519,9 @@ def _in_front_of(op: Operation, *values: SSAValue) -> Operation:
     while isinstance(outer, scf.ForOp) and not any(is_inside(value, outer) for value in values):
         op, outer = outer, outer.parent_op()
     return op
+
+
+def _kept(loop: Operation) -> dict[str, Attribute] | None:
+    """What is noted on a loop that is noted on its reverse, too."""
+    fact = rt.LoopAttr.of(loop)
+    return fact.as_attributes() if fact is not None and fact.kind.data in ("cold", "kinds") else None

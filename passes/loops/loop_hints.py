@@ -71,7 +71,7 @@ class LoopHints(ModulePass):
 def run_on(op: Operation, nests: bool = False, scatters: bool = False) -> None:
     """Marks the loops at or below `op` that are not marked yet."""
     for loop in ops_within(op):
-        if type(loop) is scf.ForOp and not rt.LoopAttr.kind_of(loop)[0]:
+        if type(loop) is scf.ForOp and rt.LoopAttr.kind_of(loop)[0] in ("", "kinds"):
             if _is_serial(loop) or (scatters and _scatters(loop)) or (nests and _is_few_within_serial(loop)):
                 _SERIAL.put(loop)
             elif nests and _goes_along_memory(loop):

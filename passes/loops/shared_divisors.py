@@ -43,11 +43,11 @@ class SharedDivisors(FunctionPass):
         changed = False
         for op in [op for op in ops_within(function) if type(op) is arith.DivfOp]:
             loop = _outermost_loop(op)
-            if loop is None or is_inside(op.rhs, loop) or known_constant(op.lhs) is not None or _is_stepped(op):
+            if loop is None or is_inside(op.rhs, loop) or known_constant(op.lhs) is not None or is_stepped(op):
                 continue
             key = (op.rhs, loop)
             if key not in inverses:
-                inverses[key] = _inverse(op.rhs, OpWriter(loop))
+                inverses[key] = inverse_of(op.rhs, OpWriter(loop))
                 remark_on(self.name, op, "divided for once, ahead of the loop", done=True, subject="division")
             product = OpWriter(op).real(arith.MulfOp, op.lhs, inverses[key])
             replace_uses(op.result, product)
@@ -66,14 +66,14 @@ def _outermost_loop(op: Operation) -> scf.ForOp | None:
     return found if isinstance(parent, func.FuncOp) else None
 
 
-def _is_stepped(op: arith.DivfOp) -> bool:
+def is_stepped(op: arith.DivfOp) -> bool:
     """Whether the quotient decides something, or is rounded: where it ends in its last bit matters then."""
     users = [use.operation for use in op.result.uses]
     rounds = any(isinstance(user, rt.MathOp) and user.function.data in _STEPS for user in users)
     return rounds or any(isinstance(user, _KINDS) for user in users)
 
 
-def _inverse(divisor: SSAValue, write: OpWriter) -> SSAValue:
+def inverse_of(divisor: SSAValue, write: OpWriter) -> SSAValue:
     """One over it, finite unless it is 0."""
     number = known_constant(divisor)
     if isinstance(number, float) and 1 / _LARGEST < abs(number):

@@ -61,7 +61,7 @@ def _outermost_loops(block: Block) -> Iterator[scf.ForOp]:
     """The loops over rows of a block and of its branches that stand in no other loop, and may run often."""
     for op in block.ops:
         if type(op) is scf.ForOp:
-            if rt.LoopAttr.kind_of(op)[0] not in ("cold", "groups"):
+            if rt.LoopAttr.kind_of(op)[0] not in ("cold", "groups", "kinds"):
                 yield op
         elif type(op) is scf.IfOp:
             for region in op.regions:

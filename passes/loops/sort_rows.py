@@ -61,7 +61,8 @@ class SortRows(TellingPass):
         changed = False
         slices, top = DataSlices(), evaluate_of(module, self.name).body.block
         for loop in outermost_loops(top, slices):
-            if rt.LoopAttr.is_cold(loop) or not any(isinstance(op, ad.AccumulateOp) for op in loop.body.block.ops):
+            is_over_rows = rt.LoopAttr.kind_of(loop)[0] not in ("cold", "kinds")
+            if not is_over_rows or not any(isinstance(op, ad.AccumulateOp) for op in loop.body.block.ops):
                 continue
             if is_alone(loop, top):
                 continue  # the nest, which runs without another layout, has rows in order

@@ -69,7 +69,8 @@ class SplitTerms(TellingPass):
 def _row_loops(outer: scf.ForOp, strips: StripsOfRows | None) -> Iterator[scf.ForOp]:
     """The loops over rows that have terms."""
     if strips is None:
-        if constant_integer(outer.lb) == 0 and constant_integer(outer.step) == 1:
+        is_of_rows = rt.LoopAttr.kind_of(outer)[0] != "kinds"
+        if is_of_rows and constant_integer(outer.lb) == 0 and constant_integer(outer.step) == 1:
             yield outer
         return
     for op in outer.body.block.ops:

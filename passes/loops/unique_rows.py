@@ -80,7 +80,7 @@ class UniqueRows(TellingPass):
 
 def _change(loop: scf.ForOp, module: ModuleOp, top: Block) -> _Weighted | None:
     """Makes a loop one over rows that differ; None if the loop stays."""
-    if rt.LoopAttr.kind_of(loop)[0] in ("cold", "groups"):
+    if rt.LoopAttr.kind_of(loop)[0] in ("cold", "groups", "kinds"):
         return None
     try:
         rows = LoopOverRows(loop)

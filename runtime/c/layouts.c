@@ -23,6 +23,46 @@ ULAM_API void ulam_group_heads(ulam_context *ctx, const int32_t *groups, int64_t
   }
 }
 
+#define NO_PLACE INT64_MIN
+
+/* Of the places of rows, or NO_PLACE: how many different ones there are, one more than the last one, how many rows have
+ * one. -1 if there are too many rows, or one has a place below 0 or beyond the number of rows: a table would take more than
+ * the data. */
+ULAM_API void ulam_count_places(ulam_context *ctx, const int64_t *places, int64_t n, int64_t *figures) {
+  int64_t size = 0, found = 0, rows = 0;
+  figures[0] = -1, figures[1] = figures[2] = 0;
+  if (n > INT32_MAX) return;
+  for (int64_t row = 0; row < n; ++row) {
+    if (places[row] == NO_PLACE) continue;
+    if (places[row] < 0 || places[row] >= n) return;
+    if (places[row] >= size) size = places[row] + 1;
+    ++rows;
+  }
+  char *mark = ctx->arena_cursor;
+  char *seen = ulam_alloc(ctx, size);
+  memset(seen, 0, (size_t)size);
+  for (int64_t row = 0; row < n; ++row)
+    if (places[row] != NO_PLACE) found += !seen[places[row]], seen[places[row]] = 1;
+  ctx->arena_cursor = mark;
+  figures[0] = found, figures[1] = size, figures[2] = rows;
+}
+
+/* Of each of `g` different places below `size`, in their order, its first row and the number of its rows; none if `g` is
+ * 0. */
+ULAM_API void ulam_place_heads(ulam_context *ctx, const int64_t *places, int64_t n, int64_t size, int64_t g,
+                               int32_t *heads, int32_t *counts) {
+  if (!g) return;
+  char *mark = ctx->arena_cursor;
+  int32_t *first = ulam_alloc(ctx, size * 8), *rows = first + size;
+  int64_t found = 0;
+  memset(rows, 0, (size_t)size * 4);
+  for (int64_t row = 0; row < n; ++row)
+    if (places[row] != NO_PLACE && !rows[places[row]]++) first[places[row]] = (int32_t)row;
+  for (int64_t place = 0; place < size; ++place)
+    if (rows[place]) heads[found] = first[place], counts[found++] = rows[place];
+  ctx->arena_cursor = mark;
+}
+
 enum { SOURCE_ROWS = 1 << 14, MOST_PARTS = 1 << 11 };
 
 /* The parts of an order in which rows ascend: how many, and where each ends; 0 if there are too many, or the data are

@@ -133,7 +133,7 @@ def test_facts_are_read_as_they_are_written(text: str) -> None:
             f"func.func @f(%x: f64, %y: i1) -> f64 attributes {{{POSITION}<argument 1>}} {BODY}",
             "f has no argument 1 of type f64 for the target",
         ),
-        (LOOP.format("rt.loop = #rt.loop<fast>"), "a loop is cold, serial, .*groups, found fast"),
+        (LOOP.format("rt.loop = #rt.loop<fast>"), "a loop is cold, serial, .*kinds, found fast"),
         (LOOP.format("rt.loop = #rt.loop<interleave>"), "two or more sums of a loop are interleaved"),
         (LOOP.format("rt.loop = #rt.loop<serial 4>"), "two or more sums of a loop are interleaved"),
         (LOOP.format("rt.ahead = #rt.ahead"), "scf.for: 'rt.ahead' is an attribute of rt.load"),

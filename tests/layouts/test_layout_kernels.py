@@ -262,3 +262,25 @@ def test_copies_in_an_order(by_rows: bool) -> None:
     ints = np.arange(36, dtype=np.int32).reshape(9, 4)
     flat = ints.ravel(order="C" if by_rows else "F")
     assert np.array_equal(run("take_ints", [flat, order], sizes)[-1], ints[order].ravel(order="F"))
+
+
+NO_PLACE = np.iinfo(np.int64).min
+
+
+@pytest.mark.parametrize(("n", "most"), [(1, 1), (7, 3), (5000, 40), (5000, 5000)])
+@pytest.mark.parametrize("some", [1.0, 0.4, 0.0])
+def test_heads_are_the_first_rows_of_places(n: int, most: int, some: float) -> None:
+    rng = np.random.default_rng(n)
+    places = np.where(rng.uniform(size=n) < some, rng.integers(0, most, n), NO_PLACE)
+    here = np.flatnonzero(places != NO_PLACE)
+    expected, first, counts = np.unique(places[here], return_index=True, return_counts=True)
+    _, figures = run("count_places", [places], {"n": n})
+    assert figures.tolist() == [len(expected), expected[-1] + 1 if len(expected) else 0, len(here)]
+    _, heads, rows = run("place_heads", [places], {"n": n, "s": int(figures[1]), "g": int(figures[0])})
+    assert np.array_equal(heads, here[first]) and np.array_equal(rows, counts)
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, 2**40, NO_PLACE + 1])
+def test_places_below_0_and_beyond_the_rows_are_not_counted(wrong: int) -> None:
+    _, figures = run("count_places", [np.array([0, 1, wrong, 1, 0])], {"n": 5})
+    assert figures.tolist() == [-1, 0, 0]

@@ -55,7 +55,7 @@ CASES = [
     ("two", 1300, 6, 5, FEW, "taken"),
     ("two", 1300, 300, 4, FEW, FEW),
     ("two", 1300, 4, 300, FEW, "taken"),
-    ("in_pieces", 700, 3, 1, FEW, "taken"),
+    ("in_pieces", 700, 3, 1, "taken", "taken"),
     ("by_pairs", 1030, 3, 2, "taken", "taken"),
     ("by_pairs", 513, 60, 8, FEW, FEW),
     ("vectors", 900, 5, 3, "taken", "taken"),

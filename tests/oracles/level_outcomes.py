@@ -22,15 +22,20 @@ def assert_same_outcomes(first: ulam.StanModel, second: ulam.StanModel, at: int)
         point = generator.normal(0, 0.3, first.param_unc_num())
         if special is not None:
             point[at] = special
-        one, other = outcome(first, point), outcome(second, point)
-        if isinstance(one, str) or isinstance(other, str):
-            assert one == other
-            continue
-        values, others = (np.array([value, *slopes]) for value, slopes in (one, other))
-        np.testing.assert_array_equal(np.isfinite(values), np.isfinite(others))
-        finite = np.isfinite(values)
-        scale = max(1.0, float(np.abs(values[finite]).max(initial=0)))
-        np.testing.assert_allclose(others[finite], values[finite], rtol=0, atol=1e-10 * scale)
+        assert_same_at(first, second, point)
+
+
+def assert_same_at(first: ulam.StanModel, second: ulam.StanModel, point: np.ndarray) -> None:
+    """Rejections, values and gradients agree at a point."""
+    one, other = outcome(first, point), outcome(second, point)
+    if isinstance(one, str) or isinstance(other, str):
+        assert one == other
+        return
+    values, others = (np.array([value, *slopes]) for value, slopes in (one, other))
+    np.testing.assert_array_equal(np.isfinite(values), np.isfinite(others))
+    finite = np.isfinite(values)
+    scale = max(1.0, float(np.abs(values[finite]).max(initial=0)))
+    np.testing.assert_allclose(others[finite], values[finite], rtol=0, atol=1e-10 * scale)
 
 
 def assert_same_products(first: ulam.StanModel, second: ulam.StanModel, generator: np.random.Generator) -> None:

@@ -104,14 +104,15 @@ _FORMS: dict[str, Sequence[str]] = {
         "a + b * (x[n] - z[n])", "c", "tanh(a + b * x[n])", "a + b * x[n] + X[n, 1] * c",
     ),
     "real": ("y[n]", "y[n]", "x[n]", "time[n]"),
-    "scale": ("s", "s", "s * (1 + w[n])", "exp(0.1 * a + 0.1 * b * bit[n])", "sqrt(square(s) + square(w[n]))", "s"),
+    "scale": ("s", "s", "s * (1 + w[n])", "exp(0.1 * a + 0.1 * b * bit[n])", "sqrt(square(s) + square(w[n]))", "s", "exp(0.2 * u[g[n]])", "s * exp(0.1 * v[h[n]])", "scales[h[n]]", "(0.5 + Phi(uv[g[n], h[n]]))"),
     # log densities of one row, of different distributions
     "lp": (
         "normal_lpdf(<real> | <mean>, <scale>)", "student_t_lpdf(<real> | 3 + phi, <mean>, <scale>)", "logistic_lpdf(<real> | <mean>, <scale>)",
         "cauchy_lpdf(<real> | <mean>, <scale>)", "double_exponential_lpdf(<real> | <mean>, <scale>)", "lognormal_lpdf(1 + time[n] | <mean>, <scale>)",
         "normal_lccdf(<real> | <mean>, <scale>)", "logistic_lcdf(<real> | <mean>, <scale>)", "exponential_lpdf(time[n] | exp(0.2 * (<mean>)))",
         "weibull_lpdf(0.5 + time[n] | 0.5 + phi, exp(0.2 * (<mean>)))", "weibull_lccdf(0.5 + time[n] | 0.5 + phi, exp(0.2 * (<mean>)))",
-        "gamma_lpdf(0.5 + time[n] | 0.5 + phi, exp(0.2 * (<mean>)))", "poisson_log_lpmf(count[n] | 0.3 * (<mean>))", "bernoulli_logit_lpmf(bit[n] | <mean>)",
+        "gamma_lpdf(0.5 + time[n] | 0.5 + phi, exp(0.2 * (<mean>)))", "gamma_lpdf(0.5 + time[n] | exp(0.2 * u[g[n]]), exp(0.2 * (<mean>)))", "weibull_lpdf(0.5 + time[n] | exp(0.1 * v[h[n]]), exp(0.2 * u[g[n]]))",
+        "bernoulli_logit_lpmf(bit[n] | exp(0.3 * u[g[n]]) * (<mean>))", "student_t_lpdf(<real> | 2 + scales[h[n]], <mean>, <scale>)", "neg_binomial_2_log_lpmf(count[n] | 0.3 * (<mean>), 0.5 + scales[h[n]])", "log_mix(inv_logit(means[g[n], 1]), <lp>, <lp>)", "poisson_log_lpmf(count[n] | 0.3 * (<mean>))", "bernoulli_logit_lpmf(bit[n] | <mean>)",
         "binomial_logit_lpmf(min(count[n], trials[n]) | trials[n], <mean>)", "binomial_lpmf(min(count[n], trials[n]) | trials[n], inv_logit(<mean>))", "neg_binomial_2_log_lpmf(count[n] | 0.3 * (<mean>), 0.5 + phi)",
         "lognormal_lccdf(1 + time[n] | <mean>, <scale>)", "bernoulli_lpmf(bit[n] | 0.01 + 0.98 * inv_logit(<mean>))", "normal_lpdf(<real> | <mean>, <scale>) + log(p)",
         "log_mix(p, normal_lpdf(<real> | <mean>, <scale>), normal_lpdf(<real> | <mean>, 1 + <scale>))", "log_sum_exp(log(p) + poisson_log_lpmf(count[n] | 0.1 * a), log1m(p) + poisson_log_lpmf(count[n] | 0.2 * b))",
