@@ -18,6 +18,7 @@ from ulam.passes.loops.coalesced_rows import coalesced
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.effects import Root, is_speculatable, may_overlap, root, written_roots_within
 from ulam.passes.loops.op_writer import OpWriter
+from ulam.passes.loops.rows_of_loops import StripsOfRows
 from ulam.passes.loops.shared_divisors import inverse_of, is_stepped
 from ulam.passes.loops.tables import is_costly_function
 from ulam.passes.rewriting import cloned, discard, replace_uses
@@ -54,14 +55,19 @@ class IndexedValues:
 
 
 class RowsByIndex:
-    """A loop over rows of data. `original`: what it was before it is changed, so that indices decide more of it."""
+    """A loop over rows of data, or one over strips of rows with a loop over these. `original`: what it was before it is
+    changed, so that indices decide more of it.
+    """
 
-    def __init__(self, loop: scf.ForOp, slices: DataSlices) -> None:
-        self.loop, self.slices = loop, slices
-        self.original = loop
-        self.body = loop.body.block
+    def __init__(self, outer: scf.ForOp, strips: StripsOfRows | None, slices: DataSlices) -> None:
+        self.outer, self.slices = outer, slices
+        self.original = outer
+        self.loop = outer if strips is None else _rows_of_strip(strips)
+        self.body = self.loop.body.block
+        self.first = outer.lb  # 0 of strips
+        self.end = outer.ub if strips is None else strips.end.rhs
         self._blocks = dict.fromkeys(_with_arms(self.body, slices))
-        self._written: set[Root] = written_roots_within(loop)
+        self._written: set[Root] = written_roots_within(outer)
         self._known: dict[SSAValue, Indices | None] = {}
         self._costly: dict[SSAValue, bool] = {}
 
@@ -73,7 +79,7 @@ class RowsByIndex:
         keys.pop(None, None)
         if not keys or (len(keys) == 1 and self._is_affine()):
             return []
-        self.original = cloned(self.loop)
+        self.original = cloned(self.outer)
         self._multiply_by_inverses()
         self._take_sums_apart(keys)
         found = [each for key in keys if key is not None for each in self._values_of(key)]
@@ -83,17 +89,21 @@ class RowsByIndex:
 
     def _put_back(self) -> None:
         """Leaves the loop as it was."""
-        assert self.loop.parent is not None
-        self.loop.parent.insert_op_before(self.original, self.loop)
-        for result, other in zip(self.loop.results, self.original.results, strict=True):
+        assert self.outer.parent is not None
+        self.outer.parent.insert_op_before(self.original, self.outer)
+        for result, other in zip(self.outer.results, self.original.results, strict=True):
             replace_uses(result, other)
-        discard(self.loop)
+        discard(self.outer)
 
     def _are_rows(self) -> bool:
-        loop = self.loop
-        if constant_integer(loop.step) != 1 or rt.LoopAttr.kind_of(loop)[0] or coalesced(loop) is not None:
+        outer, loop = self.outer, self.loop
+        if constant_integer(loop.step) != 1 or rt.LoopAttr.kind_of(outer)[0] or coalesced(outer) is not None:
             return False
-        return self.slices.has_data_control(loop) and sum(1 for _ in ops_within(self.body)) <= _MOST
+        return (
+            self.slices.has_data_control(outer)
+            and self.slices.has_data_control(loop)
+            and sum(1 for _ in ops_within(self.body)) <= _MOST
+        )
 
     def _ops(self) -> list[Operation]:
         """The ops of the loop and of its arms of which data decide; those of an arm behind what it is in."""
@@ -117,7 +127,7 @@ class RowsByIndex:
         return self._known[value]
 
     def _find_indices(self, value: SSAValue) -> Indices | None:
-        if not is_inside(value, self.loop):
+        if not is_inside(value, self.outer):
             return frozenset()
         op = value.owner
         if isinstance(op, Block) or op.parent not in self._blocks:
@@ -140,8 +150,8 @@ class RowsByIndex:
         while isinstance(view := buffer.owner, rt.ViewOp):
             places.append(view.offset)
             buffer = view.buffer
-        places = [place for place in places if is_inside(place, self.loop)]
-        if is_inside(buffer, self.loop) or not all(map(self._is_index, places)):
+        places = [place for place in places if is_inside(place, self.outer)]
+        if is_inside(buffer, self.outer) or not all(map(self._is_index, places)):
             return None
         return frozenset(places)
 
@@ -262,6 +272,8 @@ class RowsByIndex:
     def _flags(self, key: SSAValue) -> Flags:
         """What an index decides of flags that begin with 0."""
         found: Flags = {}
+        if self.loop is not self.outer:
+            return found
         for k, end in enumerate(terminator(self.body).operands):
             if end.type == i64 and constant_integer(self.loop.iter_args[k]) == 0 and (merges := self._merges(end, key)):
                 found[k] = merges
@@ -291,7 +303,7 @@ class RowsByIndex:
             op = index.owner
             if isinstance(op, arith.ExtSIOp):
                 index = op.input
-            elif isinstance(op, _SUMS) and not is_inside(op.rhs, self.loop):
+            elif isinstance(op, _SUMS) and not is_inside(op.rhs, self.outer):
                 index = op.lhs
             else:
                 return False
@@ -299,8 +311,14 @@ class RowsByIndex:
 
     def _reads_more(self, key: SSAValue) -> bool:
         """Whether rows read more than one column: else they are the same for each index as a whole (`unique-rows`)."""
-        loads = [op for op in ops_within(self.body) if isinstance(op, rt.LoadOp) and is_inside(op.index, self.loop)]
+        loads = [op for op in ops_within(self.body) if isinstance(op, rt.LoadOp) and is_inside(op.index, self.outer)]
         return any(op.res is not key and not self._is_index(op.index) for op in loads)
+
+
+def _rows_of_strip(strips: StripsOfRows) -> scf.ForOp:
+    """The last loop over the rows of a strip: what they add is computed there of what others have filled."""
+    loops = [op for op in strips.loop.body.block.ops if type(op) is scf.ForOp and op.lb is strips.begin]
+    return next((loop for loop in reversed(loops) if loop.ub is strips.end.result), strips.loop)
 
 
 def _with_arms(block: Block, slices: DataSlices) -> Iterator[Block]:

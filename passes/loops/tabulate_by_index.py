@@ -21,20 +21,22 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, f64, i1, i32, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import ad, rt
 from ulam.dialects.scalar_ops import constant
 from ulam.library.records import record
 from ulam.passes.analysis.nesting import ancestor_in, terminator
+from ulam.passes.loops.bound_forms import bound_ints
 from ulam.passes.loops.checks import must_be_precise
-from ulam.passes.loops.data_branches import lift, may_lift, outermost_loops
+from ulam.passes.loops.data_branches import lift, lift_values, may_lift, outermost_loops, where_it_runs
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.indexed_values import IndexedValues, RowsByIndex
 from ulam.passes.loops.linear_evaluation import ops_between
 from ulam.passes.loops.linear_rows import new_loop
 from ulam.passes.loops.op_writer import BlockEnd, OpWriter, integer
+from ulam.passes.loops.rows_of_loops import strips_of
 from ulam.passes.loops.unit_modules import evaluate_of, set_slots, slots_of, take_slots
 from ulam.passes.remarks import remark_on
 from ulam.passes.rewriting import copies, discard, replace_uses
@@ -63,13 +65,14 @@ class TabulateByIndex(TellingPass):
         written: list[Operation] = []
         if must_be_precise(module):
             return False
-        for loop in outermost_loops(top, slices):
-            if not may_lift(loop, top, slices):
+        bound = bound_ints(module)
+        for outer in outermost_loops(top, slices):
+            if not may_lift(outer, top, slices):
                 continue
-            rows = RowsByIndex(loop, slices)
+            rows = RowsByIndex(outer, strips_of(outer, bound), slices)
             if found := rows.kinds():
-                remark_on(self.name, loop, "what an index decides is computed once for each index", done=True)
-                written += _Writer(module, loop, rows.original, found, top, slices).write()
+                remark_on(self.name, outer, "what an index decides is computed once for each index", done=True)
+                written += _Writer(module, rows, found, top, slices).write()
         if written:
             set_slots(module, hoist_data(evaluate, slots_of(module), written))
         return bool(written)
@@ -92,55 +95,100 @@ class _Table:
 
 @record
 class _Writer:
-    """Writes tables for a loop, and a copy of the loop as it was."""
+    """Writes tables for a loop over rows, and the loop as it was."""
 
     module: ModuleOp
-    loop: scf.ForOp
-    original: scf.ForOp
-    """A copy of it that is in no block."""
+    rows: RowsByIndex
     found: Sequence[IndexedValues]
     top: Block
     slices: DataSlices
 
     def write(self) -> list[Operation]:
         """Changes the loop; what is to be done when data are bound, which stands ahead of it."""
-        lift(self.loop, self.top, self.slices)
-        anchor = ancestor_in(self.loop, self.top)
+        outer = self.rows.outer
+        is_plain = self.rows.loop is outer
+        (lift if is_plain else lift_values)(outer, self.top, self.slices)
+        anchor = ancestor_in(outer, self.top)
         assert anchor is not None
         ahead, write = anchor.prev_op, OpWriter(anchor)
-        tables, end, end_as_it_was = self._bind(write)
+        tables, taken = self._bind(write)
+        if is_plain:
+            ends = [_or_else(taken, *ends, write) for ends in ((outer.ub, outer.lb), (outer.lb, outer.ub))]
+            slots = [self._in_slot(end, write) for end in ends]
+        else:
+            slots = [self._in_slot(taken, write)]
         written = list(ops_between(ahead, anchor))
-        original = self.original
-        flags: dict[int, SSAValue] = {}
-        memory = [_fill(self.loop, table, flags) for table in tables]
-        for table, buffers in zip(tables, memory, strict=True):  # which copies of what rows do are made of
-            _read(table.found, buffers)
-        behind = self.loop.next_op
-        assert self.loop.parent is not None and behind is not None
-        self.loop.parent.insert_op_after(original, self.loop)
-        self.loop.operands = [self.loop.lb, end, *self.loop.operands[2:]]
-        original.operands = [original.lb, end_as_it_was, *original.operands[2:]]
-        self._merge(original, flags, OpWriter(behind))
+        if is_plain:
+            self._write_beside(tables, slots)
+        else:
+            self._write_branch(tables, *slots)
         return written
 
-    def _merge(self, original: scf.ForOp, flags: dict[int, SSAValue], write: OpWriter) -> None:
-        """Lets what is behind the loops use what one of them, which runs, gives."""
-        runs = write.compare_integers("slt", self.loop.lb, self.loop.ub)
-        for k, (result, other) in enumerate(zip(self.loop.results, original.results, strict=True)):
-            users = [(use.operation, use.index) for use in result.uses]
-            both = write.put(arith.SelectOp.create(operands=(runs, result, other), result_types=(result.type,)))
-            if k in flags:
-                both = write.put(arith.OrIOp.create(operands=(both, flags[k]), result_types=(i64,)))
-            for user, index in users:
-                user.operands[index] = both
+    def _in_slot(self, value: SSAValue, write: OpWriter) -> SSAValue:
+        """A value of `bind`, as it is read in evaluations."""
+        slot, begin = take_slots(self.module, 1), self.top.first_op
+        assert begin is not None
+        write.before(rt.SetBoundOp(slot, value))
+        read = rt.BoundOp(slot, value.type)
+        self.top.insert_op_before(read, begin)
+        return read.res
+
+    def _write_beside(self, tables: Sequence[_Table], ends: Sequence[SSAValue]) -> None:
+        """Puts the loop as it was behind: of the two, which end at `ends`, one has rows."""
+        loop, original = self.rows.outer, self.rows.original
+        users = [[(use.operation, use.index) for use in result.uses] for result in loop.results]
+        assert loop.parent is not None and loop.next_op is not None
+        write = OpWriter(loop.next_op)
+        write.before(original)
+        loop.operands = [loop.lb, ends[0], *loop.operands[2:]]
+        original.operands = [original.lb, ends[1], *original.operands[2:]]
+        runs = write.compare_integers("slt", loop.lb, loop.ub)
+        results = self._tabulate(tables, write)
+        for result, other, each in zip(results, original.results, users, strict=True):
+            chosen = arith.SelectOp.create(operands=(runs, result, other), result_types=(other.type,))
+            value = write.put(chosen)
+            for user, index in each:
+                user.operands[index] = value
+
+    def _write_branch(self, tables: Sequence[_Table], taken: SSAValue) -> None:
+        """Puts the loop as it was into an arm: loops over strips know how many rows there are by one number."""
+        outer, original = self.rows.outer, self.rows.original
+        end = scf.YieldOp.create()
+        arms = [Block([end]), Block([original, scf.YieldOp.create(operands=original.results)])]
+        branch = scf.IfOp.create(
+            operands=(taken,),
+            result_types=[result.type for result in outer.results],
+            regions=[Region(arm) for arm in arms],
+            location=outer.location,
+        )
+        OpWriter(outer).before(branch)
+        for result, new in zip(outer.results, branch.results, strict=True):
+            replace_uses(result, new)
+        outer.detach()
+        arms[0].insert_op_before(outer, end)
+        end.operands = self._tabulate(tables, OpWriter(end))
+
+    def _tabulate(self, tables: Sequence[_Table], behind: OpWriter) -> list[SSAValue]:
+        """Fills tables, and lets the loop read them; what it gives with what the loops over kinds give."""
+        flags: dict[int, SSAValue] = {}
+        memory = [_fill(self.rows, table, flags) for table in tables]
+        for table, buffers in zip(tables, memory, strict=True):  # which copies of what rows do are made of
+            _read(table.found, buffers)
+        results: list[SSAValue] = list(self.rows.outer.results)
+        for k, flag in flags.items():
+            results[k] = behind.put(arith.OrIOp.create(operands=(results[k], flag), result_types=(i64,)))
+        return results
 
     # ------------------------------------------------------------ when data are bound
 
-    def _bind(self, write: OpWriter) -> tuple[list[_Table], SSAValue, SSAValue]:
-        """Counts the kinds of each index; the tables, and where the loop ends and where the copy does."""
-        loop, zero = self.loop, write.whole(0)
-        count = write.trip_count(loop.lb, loop.ub)
-        places = [self._places(found, count, write) for found in self.found]
+    def _bind(self, write: OpWriter) -> tuple[list[_Table], SSAValue]:
+        """Counts the kinds of each index; the tables, and whether rows read them."""
+        zero = write.whole(0)
+        count = write.trip_count(
+            self.rows.first, where_it_runs(self.rows.outer, self.rows.end, self.rows.first, self.top)
+        )
+        end = where_it_runs(self.rows.outer, self.rows.outer.ub, self.rows.outer.lb, self.top)
+        places = [self._places(found, count, end, write) for found in self.found]
         figures = [write.put(rt.AllocOp(write.whole(3), rt.BufferType(i64))) for _ in places]
         for each, figure in zip(places, figures, strict=True):
             write.before(rt.KernelOp("count_places", (each, count, figure)))
@@ -152,27 +200,17 @@ class _Writer:
         bytes_ = zero
         for found, each, kinds, size in zip(self.found, places, different, sizes, strict=True):
             kinds, size = (_or_else(taken, value, zero, write) for value in (kinds, size))
-            heads, counts = (write.put(rt.AllocOp(kinds, rt.BufferType(i32))) for _ in range(2))
-            write.before(rt.KernelOp("place_heads", (each, count, size, kinds, heads, counts)))
-            tables.append(_Table(found, kinds, size, heads, counts))
+            heads, times = (write.put(rt.AllocOp(kinds, rt.BufferType(i32))) for _ in range(2))
+            write.before(rt.KernelOp("place_heads", (each, count, size, kinds, heads, times)))
+            tables.append(_Table(found, kinds, size, heads, times))
             bytes_ = write.put(integer(arith.AddiOp, bytes_, write.put(integer(arith.ShLIOp, kinds, write.whole(3)))))
         self._note(taken, (count, self._sum(different, write), bytes_), write)
-        ends = [_or_else(taken, *ends, write) for ends in ((loop.ub, loop.lb), (loop.lb, loop.ub))]
-        first = take_slots(self.module, 2)
-        reads: list[SSAValue] = []
-        begin = self.top.first_op
-        assert begin is not None
-        for n, end in enumerate(ends):
-            write.before(rt.SetBoundOp(first + n, end))
-            read = rt.BoundOp(first + n, i64)
-            self.top.insert_op_before(read, begin)
-            reads.append(read.res)
-        return tables, reads[0], reads[1]
+        return tables, taken
 
-    def _places(self, found: IndexedValues, count: SSAValue, write: OpWriter) -> SSAValue:
-        """The place in a table that each row reads; NO_PLACE where it does not take the arm."""
-        places = write.put(rt.AllocOp(count, rt.BufferType(i64)))
-        if found.block is not self.loop.body.block:
+    def _places(self, found: IndexedValues, count: SSAValue, end: SSAValue, write: OpWriter) -> SSAValue:
+        """The place in a table that each row reads; NO_PLACE where it does not take the arm. `end`: of the loop."""
+        places, variable = write.put(rt.AllocOp(count, rt.BufferType(i64))), self.rows.body.args[0]
+        if found.block is not self.rows.body:
             write.before(rt.FillOp(places, write.whole(NO_PLACE), count, initial=True))
         mark = integer(arith.MaxSIOp, found.place, found.place)  # the copy of it is where a row takes the arm
         OpWriter(terminator(found.block)).before(mark)
@@ -180,10 +218,12 @@ class _Writer:
         def note(_: Operation, copy: Operation, values: dict[SSAValue, SSAValue]) -> None:
             assert copy.parent is not None
             inside = BlockEnd(copy.parent)
-            row = inside.put(integer(arith.SubiOp, values[self.loop.body.block.args[0]], self.loop.lb))
+            row = inside.put(integer(arith.SubiOp, values[variable], self.rows.first))
             inside.put_op(rt.StoreOp(copy.results[0], places, row))
 
-        write.before(self.slices.copy(self.loop, [mark], note))
+        copy = self.slices.copy(self.rows.outer, [mark], note)
+        copy.operands = [copy.operands[0], end, *copy.operands[2:]]
+        write.before(copy)
         discard(mark)
         return places
 
@@ -211,7 +251,7 @@ class _Writer:
         """Lets users see what was chosen."""
         outcome = _or_else(taken, write.whole(0), write.whole(1), write)
         slot = take_slots(self.module, 1 + len(FIGURES))
-        place = self.loop.location
+        place = self.rows.outer.location
         write.before(rt.LayoutOp("values by index", slot, REASONS, FIGURES, outcome, figures, location=place))
 
 
@@ -222,9 +262,9 @@ def _or_else(condition: SSAValue, value: SSAValue, otherwise: SSAValue, write: O
 # ---------------------------------------------------------------- evaluations
 
 
-def _fill(loop: scf.ForOp, table: _Table, flags: dict[int, SSAValue]) -> list[SSAValue]:
+def _fill(rows: RowsByIndex, table: _Table, flags: dict[int, SSAValue]) -> list[SSAValue]:
     """Computes what an index decides in a loop over its kinds; the memory of it. `flags` that it sets go on."""
-    found, write = table.found, OpWriter(loop)
+    found, write = table.found, OpWriter(rows.outer)
     memory = [
         write.put(rt.AllocOp(table.size, rt.BufferType(f64 if value.type == f64 else i32))) for value in found.values
     ]
@@ -233,16 +273,18 @@ def _fill(loop: scf.ForOp, table: _Table, flags: dict[int, SSAValue]) -> list[SS
     kinds, end = inside.anchor.parent_op(), inside.anchor
     assert isinstance(kinds, scf.ForOp)
     rt.LoopAttr.of_kind("kinds").put(kinds)
-    kinds.location = loop.location
-    row = inside.put(integer(arith.AddiOp, _wide(inside, table.heads, variable), loop.lb))
-    known: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: row}
+    kinds.location = rows.outer.location
+    row = inside.put(integer(arith.AddiOp, _wide(inside, table.heads, variable), rows.first))
+    known: dict[SSAValue, SSAValue] = {rows.body.args[0]: row}
     for op in copies(found.needed, known):
         inside.before(op)
     for value, to in zip(found.values, memory, strict=True):
         _store(known[value], to, known[found.place], inside)
     for op in found.additions:
-        rows = inside.put(arith.SIToFPOp.create(operands=(_wide(inside, table.counts, variable),), result_types=(f64,)))
-        inside.before(ad.TargetAddOp(inside.real(arith.MulfOp, rows, known[op.value]), location=op.location))
+        count = inside.put(
+            arith.SIToFPOp.create(operands=(_wide(inside, table.counts, variable),), result_types=(f64,))
+        )
+        inside.before(ad.TargetAddOp(inside.real(arith.MulfOp, count, known[op.value]), location=op.location))
     carried: list[SSAValue] = list(kinds.body.block.args[1:])
     for n, (k, merges) in enumerate(found.flags.items()):
         for _, added in merges:

@@ -18,6 +18,7 @@ data {
   array[N] int<lower=0, upper=1> right, seen;
   array[N] int<lower=0> count;
   vector[N] x, y;
+  matrix[N, K] X;
   vector<lower=0>[N] t;
   int<lower=0, upper=1> used;
 }
@@ -40,6 +41,9 @@ FORMS = {
     "means_and_scales": ("y ~ normal(v[g] + b * x, exp(u[g]));", REDUCED),
     "positive_scales": ("y ~ normal(v[g] + b * x, s[g]);", REDUCED),
     "squares": ("for (n in 1 : N) target += -square((y[n] - v[g[n]]) / exp(u[g[n]])) - u[g[n]];", REDUCED),
+    "designs": ("y ~ student_t(s[g], v[g] + X * w, exp(u[g]));", TABLES),
+    "rows_of_designs": ("for (n in 1 : N) y[n] ~ logistic(v[g[n]] + X[n] * w, s[g[n]]);", TABLES),
+    "designs_in_a_branch": ("if (used) { y ~ cauchy(a + X * w, exp(u[g])); }", TABLES),
     "in_a_branch": ("if (used) { for (n in 1 : N) y[n] ~ cauchy(a + b * x[n], exp(u[g[n]])); }", TABLES),
     "some_rows": ("for (n in 1 : N) { real r = exp(u[g[n]]); if (seen[n]) y[n] ~ cauchy(a, r); "
                   "else target += cauchy_lccdf(y[n] | b, r); }", TABLES),
@@ -50,7 +54,8 @@ def data(rng: np.random.Generator, n: int, j: int, used: int = 1) -> dict[str, A
     return {
         "N": n, "J": j + 2, "K": 4, "g": rng.integers(2, j + 2, n), "h": rng.integers(1, 5, n),
         "right": rng.integers(0, 2, n), "seen": rng.integers(0, 2, n), "count": rng.poisson(3, n),
-        "x": rng.standard_normal(n), "y": rng.standard_normal(n), "t": rng.gamma(2, 1, n), "used": used,
+        "x": rng.standard_normal(n), "X": rng.standard_normal((n, 4)), "y": rng.standard_normal(n),
+        "t": rng.gamma(2, 1, n), "used": used,
     }  # fmt: skip
 
 
@@ -80,14 +85,17 @@ def test_values_are_those_of_the_rows(programs: dict[str, Any], name: str) -> No
             assert_same_at(model, other, point)
 
 
-def test_a_branch_that_is_not_taken_has_no_tables(programs: dict[str, Any]) -> None:
-    model = programs["in_a_branch"][0](data(np.random.default_rng(1), 600, 7, used=0))
+@pytest.mark.parametrize("name", ["in_a_branch", "designs_in_a_branch"])
+def test_a_branch_that_is_not_taken_has_no_tables(programs: dict[str, Any], name: str) -> None:
+    model = programs[name][0](data(np.random.default_rng(1), 600, 7, used=0))
     assert not any(choice.taken for choice in model.layout_choices())
     assert model.log_density(np.zeros(model.param_unc_num())) == pytest.approx(0)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 800.0, -800.0, -0.0, 30.0])
-@pytest.mark.parametrize("name", ["discriminations", "lifetimes", "tails", "means_and_scales", "shares", "some_rows"])
+@pytest.mark.parametrize(
+    "name", ["discriminations", "lifetimes", "tails", "means_and_scales", "shares", "some_rows", "designs"]
+)
 def test_special_values_travel_as_before(programs: dict[str, Any], name: str, value: float) -> None:
     program, plain = programs[name]
     values = data(np.random.default_rng(5), 400, 6)
