@@ -1,6 +1,6 @@
 // As many outcomes as rows: rows of all of them are no fewer when they are reduced.
 // expect: none
-// data: T = 20; S = 15; trend = np.arange(T) / T; catches = normal(S, T) + 3
+// data: T = 12; S = 15; trend = np.arange(T) / T; catches = normal(S, T) + 3
 data {
   int T, S;
   vector[T] trend;

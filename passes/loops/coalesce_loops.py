@@ -352,6 +352,7 @@ def _write_nest(rows: RaggedRows, write: OpWriter) -> scf.ForOp:
         upper = _end_in_branches(rows, each, (lower, upper), known, write)
         known[each.body.block.args[0]], write = new_loop(write, lower, upper, _starts(rows.loop, write))
         loops.append(_loop_of(write))
+        loops[-1].location = each.location
     for around, inner in pairwise(loops):
         end = terminator(around.body.block)
         for position in rows.flags:

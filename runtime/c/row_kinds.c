@@ -25,7 +25,7 @@ enum { FIRST_KINDS = 16 };
 
 /* What all kinds cost together, one of them, and each of its numbers; a row besides its numbers: in numbers that a loop
  * over rows reads. */
-static const double OF_ALL = 700, OF_KIND = 60, OF_NUMBER = 2.5, OF_ROW = 2;
+static const double OF_ALL = 600, OF_KIND = 60, OF_NUMBER = 2.5, OF_ROW = 2;
 
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come, and how many rows the block has: as those of linear_design.c */

@@ -69,6 +69,7 @@ FORMS = {
     "a scale that some rows change": "for (n in 1 : N) { real spread_of = s[g[n]]; if (w[n] > 1) spread_of *= q; y[n] ~ normal(m[g[n]], spread_of); }",
     "a vector of slopes per group": "for (n in 1 : N) y[n] ~ normal(a + X[n] * v[g[n]], s[g[n]]);",
     "a variance over data": "y ~ normal(m[g], sqrt(r[h] ./ w));",
+    "other rows of each outcome": "for (k in 1 : K) for (n in k : N) X[n, k] ~ normal(b[k] * x[n], r[min(k, H)]);",
     "a sum": "real lp = 0; for (n in 1 : N) lp += normal_lpdf(y[n] | m[g[n]], s[g[n]]); target += log1p_exp(lp / 1000);",
 }  # fmt: skip
 NOT_TAKEN = {
@@ -105,6 +106,7 @@ def test_rows_are_reduced_by_kinds(form: str) -> None:
             assert_same_outcomes(expected, found, at=at)
         if n == 4000:
             assert is_reduced(found), [str(choice) for choice in found.layout_choices()]
+            assert all(choice.line for choice in found.layout_choices()), "each is of a statement"
             assert_same_products(expected, found, np.random.default_rng(2))
 
 

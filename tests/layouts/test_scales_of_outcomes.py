@@ -129,7 +129,7 @@ KEPT = {
     "a scale of each row": ("for (k in 1 : K) c[k] ~ normal(a[k] * x, exp(b * x));", 80, 3),
     "the outcome before": ("for (k in 2 : K) { vector[N] r = c[k] - a[k]; for (n in 1 : N) r[n] *= exp(x[n] * b); "
                            "target += -dot_self(r); }", 80, 3),
-    "other rows of each outcome": ("for (k in 1 : K) for (n in k : N) T[k, n] ~ normal(a[k] * x[n], sigma[k]);", 80, 3),
+    "other rows of each outcome": ("for (k in 1 : K) for (n in k : N) T[k, n] ~ normal(a[k] * x[n], sigma[k]);", 30, 3),
 }  # fmt: skip
 
 
