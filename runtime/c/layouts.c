@@ -43,7 +43,7 @@ ULAM_API void ulam_count_places(ulam_context *ctx, const int64_t *places, int64_
   memset(seen, 0, (size_t)size);
   for (int64_t row = 0; row < n; ++row)
     if (places[row] != NO_PLACE) found += !seen[places[row]], seen[places[row]] = 1;
-  ctx->arena_cursor = mark;
+  ulam_release(ctx, mark);
   figures[0] = found, figures[1] = size, figures[2] = rows;
 }
 
@@ -60,7 +60,7 @@ ULAM_API void ulam_place_heads(ulam_context *ctx, const int64_t *places, int64_t
     if (places[row] != NO_PLACE && !rows[places[row]]++) first[places[row]] = (int32_t)row;
   for (int64_t place = 0; place < size; ++place)
     if (rows[place]) heads[found] = first[place], counts[found++] = rows[place];
-  ctx->arena_cursor = mark;
+  ulam_release(ctx, mark);
 }
 
 enum { SOURCE_ROWS = 1 << 14, MOST_PARTS = 1 << 11 };

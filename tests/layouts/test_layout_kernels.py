@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_calls import run
+from kernel_calls import call, run
 from numpy.typing import NDArray
 
 from ulam.runtime.c_library import library
@@ -284,3 +284,14 @@ def test_heads_are_the_first_rows_of_places(n: int, most: int, some: float) -> N
 def test_places_below_0_and_beyond_the_rows_are_not_counted(wrong: int) -> None:
     _, figures = run("count_places", [np.array([0, 1, wrong, 1, 0])], {"n": 5})
     assert figures.tolist() == [-1, 0, 0]
+
+
+def test_places_are_counted_again_in_the_same_memory() -> None:
+    context, n = Context(), 1 << 20
+    places, figures = np.arange(n), np.zeros(3, np.int64)
+    heads, rows = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    for _ in range(3):
+        call("count_places", context, places, n, figures)
+        assert figures.tolist() == [n, n, n]
+        call("place_heads", context, places, n, n, n, heads, rows)
+        assert np.array_equal(heads, places) and rows.min() == rows.max() == 1
