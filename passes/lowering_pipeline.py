@@ -103,9 +103,9 @@ def _behind_fusion(layouts: bool, hessian: bool) -> tuple[str, ...]:
         # Behind it, which looks for logarithms. What stores had hidden from the first time is seen here.
         'if-changed{passes="logs-of-transforms" then="dce"}',
         *((COALESCED_LOOPS, SOLVED_COLUMNS) if layouts else ()),
-        # Ahead of layouts: with tables, rows are linear in what groups have.
-        *(('if-changed{passes="tabulate-by-index" then="fold,cse,licm,dce"}',) if layouts and not hessian else ()),
         *((LINEAR_LAYOUTS.format(""), 'if-changed{passes="form-layouts" then="fold,cse,dce"}') if layouts else ()),
+        # Behind them: what is reduced has no rows left.
+        *(('if-changed{passes="tabulate-by-index" then="fold,cse,licm,dce"}',) if layouts and not hessian else ()),
         # Ahead of it rows may be found to have a layout.
         'if-changed{passes="invariant-kernels,batch-kernels" '
         'then="invariant-loops,tabulate-invariants{branches=true},dead-stores,cse,dce"}',
