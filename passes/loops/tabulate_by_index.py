@@ -7,8 +7,7 @@
 A logarithm of a scale of each group, an exponential of an item's parameter, a gamma function of a shape: what rows read
 at an index of the data, and nothing else of them, decides such a value. Nothing is computed that no row would compute.
 Where such a value is added to the target as it is, the loop over kinds adds it as often as there are rows; flags that
-it decides are set there, too. Rows then read tables as they read parameters, and find other layouts: a sum of squares
-whose scale a group decides is one of rows that are linear in what the group has (`linear-layouts`). Before reverse
+it decides are set there, too. Rows then read tables as they read parameters, and find other layouts. Before reverse
 mode, which takes the derivatives once for each kind, too. Rows that an index decides but for what they are affine in
 are left alone: `unique-rows` computes each kind of them once as a whole.
 
