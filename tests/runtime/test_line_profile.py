@@ -390,7 +390,7 @@ def evaluate():
 threads = [threading.Thread(target=evaluate) for _ in range(4)]
 for thread in threads:
     thread.start()
-for _ in range(500):
+for _ in range(300):
     with LineSampler(model, interval=1e-5):
         time.sleep(1e-4)
 done.set()
