@@ -10,6 +10,8 @@ from level_outcomes import assert_same_outcomes, assert_same_products
 
 import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 DATA = """
 data {
   int<lower=0> N; int<lower=1> J; array[N] int<lower=0, upper=J> id; array[N] int<lower=0, upper=1> seen;

@@ -10,6 +10,8 @@ from level_outcomes import assert_same_outcomes, assert_same_products, outcome
 
 import ulam
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HEAD = """
 data {
   int<lower=0> N, J, M;

@@ -1,4 +1,6 @@
 """Designs that programs put together of data, by columns or row by row, and rows that are stored one behind the other:
+
+pytestmark = pytest.mark.usefixtures("quick_code")
 the same density as at level 0, and the layouts that a matrix of data has.
 """
 

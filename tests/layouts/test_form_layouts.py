@@ -15,6 +15,8 @@ from ulam.passes.loops.form_layouts import FormLayouts
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HEAD = """
 data { int n; int K; int P; array[n] vector[K] y; matrix[n, K] Y; matrix[n, P] X; array[n] row_vector[2] z;
        vector[n] w; array[n] int g; matrix[K, K] V; }

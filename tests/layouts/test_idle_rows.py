@@ -11,6 +11,8 @@ from level_outcomes import assert_same_outcomes, assert_same_products
 import ulam
 from ulam.runtime.layout_choices import LayoutChoice
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 DATA = """
 data {
   int<lower=0> N, K;

@@ -14,6 +14,8 @@ from ulam.passes.loops.linear_layouts import LinearLayouts
 from ulam.passes.remarks import collect_remarks
 from ulam.runtime.compiler import CompileOptions, Compiler
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HEAD = """
 data { int n; int K; int J; matrix[n, K] X; vector[n] x; vector[n] y; array[n] int<lower=1, upper=J> g; vector[n] e;
        int on; }

@@ -12,6 +12,8 @@ from level_outcomes import outcome
 import ulam
 from ulam.runtime.layout_choices import LayoutChoice
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 DATA = """
 data {
   int N; int K; int J;
