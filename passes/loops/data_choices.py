@@ -22,7 +22,7 @@ from ulam.passes.loops.op_writer import BlockEnd
 from ulam.passes.rewriting import copies
 
 NO_KEY = -(2**63)
-"""In place of the index of a coefficient, in rows that have none; as linear_design.c has it."""
+"""In place of the index of a coefficient, in rows that have none; as equal_rows.h has it."""
 
 
 @record

@@ -19,14 +19,12 @@ from ulam.library.records import record
 from ulam.passes.analysis.nesting import block_of
 from ulam.passes.loops.coalesced_rows import claim
 from ulam.passes.loops.linear_binding import (
-    AT_LEAST,
     Binding,
     DesignRow,
     add_to,
     block_of_rows,
     module_of,
     row_coefficient,
-    trips,
     write_arm,
 )
 from ulam.passes.loops.linear_rows import Copier, Environment, Places, kind_leaf, new_loop
@@ -94,7 +92,7 @@ class KindBinding(Binding):
         copier = Copier(lambda value: block_of(value) is self.top)
         known = write.put(rt.AllocOp(write.whole(1), _INTEGERS, zero=True))
         self.count_rows(copier, known)
-        places, saved = self._columns(copier)
+        places, saved = self.places_with_loops(len(self.square.kinds.alone), self.square.kinds.looped, copier)
         sums = len(self.statement.keyed)
         state = write.put(rt.AllocOp(write.whole(KINDS_STATE), _INTEGERS))
         count = write.put(rt.LoadOp(known, write.whole(0)))
@@ -135,25 +133,6 @@ class KindBinding(Binding):
         write.before(rt.KernelOp("kinds_tables", (state, keys, keys_size, table, size)))
         is_used = write.compare_integers("ne", used, write.whole(0))
         return KindTables(is_used, figures[0], kinds, room, keys, table, size, sums_from, places)
-
-    def _columns(self, copier: Copier) -> tuple[Places, SSAValue]:
-        """Where coefficients are; how many entries of a row nothing else needs."""
-        write, columns = self.write_to, self.square.kinds
-        count = write.whole(len(columns.alone))
-        alone = [term for term in self.square.terms if not self.statement.is_filled_anyway(term)]
-        saved = write.whole(len({(term.leaf, term.key) for term in alone if term.leaf and not term.loops}) + AT_LEAST)
-        places = Places(count, {}, [], {}, [], [], {})
-        for loops, leaves in columns.looped.items():
-            places.of_loops_from[loops] = count
-            places.trips[loops] = [trips(loop, copier, write) for loop in loops]
-            size = write.whole(len(leaves))
-            for trip in places.trips[loops]:
-                size = write.put(integer(arith.MuliOp, size, trip))
-            count = write.put(integer(arith.AddiOp, count, size))
-            if any(term.loops == loops for term in alone):
-                saved = write.put(integer(arith.AddiOp, saved, size))
-        places.count = count
-        return places, saved
 
     def _write_kind_row(self, copier: Copier, env: Environment, write: OpWriter, memory: _Memory) -> None:
         columns, row = self.square.kinds, memory.design.next_of_block(write)

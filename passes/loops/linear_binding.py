@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 
 from xdsl.dialects import arith, scf
@@ -38,7 +38,7 @@ REASONS = (
     "reduced rows would not be less work",
     "reducing the rows would take too long",
 )  # in the order of linear_design.c
-AT_LEAST = 2
+_AT_LEAST = 2
 """Entries that rows save in any case: the outcome, and the mean that something else has filled."""
 _ROOM = 1e200
 """For a coefficient, and sums of its products."""
@@ -165,21 +165,10 @@ class Binding:
     def _places(self, copier: Copier, known: SSAValue) -> tuple[Places, SSAValue, SSAValue]:
         """Where shared coefficients are; how many entries a row has, and how many of these nothing else needs."""
         write, columns = self.write_to, self.square.columns
-        count = write.whole(len(columns.shared))
-        alone = [term for term in self.square.terms if not self.statement.is_filled_anyway(term)]
-        saved = write.whole(len({(term.leaf, term.key) for term in alone if term.leaf and not term.loops}) + AT_LEAST)
-        places = Places(count, {}, [], {}, [], [], {})
-        for loops, leaves in columns.looped.items():
-            places.of_loops_from[loops] = count
-            places.trips[loops] = [trips(loop, copier, write) for loop in loops]
-            size = write.whole(len(leaves))
-            for trip in places.trips[loops]:
-                size = write.put(integer(arith.MuliOp, size, trip))
-            count = write.put(integer(arith.AddiOp, count, size))
-            if any(term.loops == loops for term in alone):
-                saved = write.put(integer(arith.AddiOp, saved, size))
+        places, saved = self.places_with_loops(len(columns.shared), columns.looped, copier)
+        count = places.count
         looped = self._entries_of_loops(copier, known)
-        if any(term.key is not None and term.loops for term in alone):
+        if any(term.key is not None and term.loops for term in self._alone()):
             saved = write.put(integer(arith.AddiOp, saved, looped))
         few = len(columns.own) + sum(len(key.leaves) for key in columns.chosen if not key.loops) + 1
         entries = write.put(integer(arith.AddiOp, write.put(integer(arith.AddiOp, count, looped)), write.whole(few)))
@@ -194,6 +183,29 @@ class Binding:
             count = write.put(integer(arith.AddiOp, count, size))
         places.count = count
         return places, entries, saved
+
+    def places_with_loops(self, first: int, looped: Mapping[Loops, Sized], copier: Copier) -> tuple[Places, SSAValue]:
+        """Where coefficients of loops are, behind the `first` that are in none; how many entries of a row nothing else
+        needs, those of keys in loops apart.
+        """
+        write, alone, count = self.write_to, self._alone(), self.write_to.whole(first)
+        saved = write.whole(len({(term.leaf, term.key) for term in alone if term.leaf and not term.loops}) + _AT_LEAST)
+        places = Places(count, {}, [], {}, [], [], {})
+        for loops, leaves in looped.items():
+            places.of_loops_from[loops] = count
+            places.trips[loops] = [trips(loop, copier, write) for loop in loops]
+            size = write.whole(len(leaves))
+            for trip in places.trips[loops]:
+                size = write.put(integer(arith.MuliOp, size, trip))
+            count = write.put(integer(arith.AddiOp, count, size))
+            if any(term.loops == loops for term in alone):
+                saved = write.put(integer(arith.AddiOp, saved, size))
+        places.count = count
+        return places, saved
+
+    def _alone(self) -> list[LinearTerm]:
+        """The terms that nothing else fills."""
+        return [term for term in self.square.terms if not self.statement.is_filled_anyway(term)]
 
     def _find_taken(self, copier: Copier, places: Places) -> None:
         """Finds for which keys rows have coefficients that data choose, where not all rows of a group may have them."""

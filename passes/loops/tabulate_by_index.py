@@ -29,6 +29,7 @@ from ulam.passes.analysis.nesting import ancestor_in, terminator
 from ulam.passes.loops.bound_forms import bound_ints
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_branches import lift, lift_values, may_lift, outermost_loops, where_it_runs
+from ulam.passes.loops.data_choices import NO_KEY
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.indexed_values import IndexedValues, RowsByIndex
@@ -46,8 +47,6 @@ ROWS_PER_KIND = 4
 """So many rows of each kind there must be on the average."""
 FEWEST_ROWS = 32
 """So many rows more are worth the loops over kinds."""
-NO_PLACE = -(2**63)
-"""Of a row that does not take an arm."""
 FIGURES = ("rows", "different", "bytes")
 REASONS = ("too few rows have an index in common",)
 
@@ -207,10 +206,10 @@ class _Writer:
         return tables, taken
 
     def _places(self, found: IndexedValues, count: SSAValue, end: SSAValue, write: OpWriter) -> SSAValue:
-        """The place in a table that each row reads; NO_PLACE where it does not take the arm. `end`: of the loop."""
+        """The place in a table that each row reads; NO_KEY where it does not take the arm. `end`: of the loop."""
         places, variable = write.put(rt.AllocOp(count, rt.BufferType(i64))), self.rows.body.args[0]
         if found.block is not self.rows.body:
-            write.before(rt.FillOp(places, write.whole(NO_PLACE), count, initial=True))
+            write.before(rt.FillOp(places, write.whole(NO_KEY), count, initial=True))
         mark = integer(arith.MaxSIOp, found.place, found.place)  # the copy of it is where a row takes the arm
         OpWriter(terminator(found.block)).before(mark)
 

@@ -4,6 +4,9 @@
 
 #include "context.h"
 
+/* Of keys that a row does not have; passes/loops/data_choices.py has it, too. */
+#define NO_KEY INT64_MIN
+
 static inline uint64_t mixed(uint64_t x) { /* SplitMix64 */
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

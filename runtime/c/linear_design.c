@@ -16,6 +16,7 @@
 
 #include "cancelling.h"
 #include "dense.h"
+#include "equal_rows.h"
 #include "reduced_rows.h"
 #include "reflections.h"
 
@@ -24,9 +25,6 @@ enum {
   FEW_KEYS = 1 << 12,
   MOST_CHOSEN = 1 << 12 /* shared coefficients that a key chooses */
 };
-
-/* Of rows without coefficients of a group: their own columns are 0; passes/loops/data_choices.py has it, too. */
-#define NO_KEY INT64_MIN
 
 /* Why a design is not used; passes/loops/linear_binding.py has the words. */
 enum { NOT_FINITE = 1, TOO_MANY_KEYS = 2, TOO_FEW_ROWS = 3, TOO_SLOW = 4 };

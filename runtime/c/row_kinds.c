@@ -15,9 +15,6 @@
 #include "reduced_rows.h"
 #include "reflections.h"
 
-/* Of keys that a row does not have; passes/loops/data_choices.py has it, too. */
-#define NO_KEY INT64_MIN
-
 /* Why rows are not reduced; passes/loops/kind_binding.py has the words. */
 enum { NOT_FINITE = 1, TOO_MANY_KINDS = 2, TOO_CLOSE = 3 };
 

@@ -86,15 +86,21 @@ def test_functions_of_many_results_return_them_in_one_piece() -> None:
     assert Compiled(text, types.split(", "))(1.5, -7) == (1.5, 1.5, -7, *(1.5 * n for n in range(2, many - 1)))
 
 
-def test_long_modules_have_another_order_of_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[str] = []
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The options that LLVM is given from now on."""
+    found: list[str] = []
     real = llvm.set_option
 
     def noted(name: str, option: str) -> None:
-        given.append(option)
+        found.append(option)
         real(name, option)
 
     monkeypatch.setattr(llvm, "set_option", noted)
+    return found
+
+
+def test_long_modules_have_another_order_of_instructions(given: list[str]) -> None:
     filler = "\n".join(f"  %x{n} = add i64 %x{n - 1}, %x" for n in range(1, jit.LONG_MODULE))
     for lines, options in (("", []), (filler, ["-pre-RA-sched=list-burr", "-pre-RA-sched=default"])):
         given.clear()
@@ -102,16 +108,8 @@ def test_long_modules_have_another_order_of_instructions(monkeypatch: pytest.Mon
         assert [option for option in given if "sched" in option] == options
 
 
-def test_very_long_modules_for_any_data_have_instructions_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_long_modules_for_any_data_have_instructions_one_by_one(given: list[str]) -> None:
     """So has code that is generated without care, also behind them: LLVM's own default is not to be given back."""
-    given: list[str] = []
-    real = llvm.set_option
-
-    def noted(name: str, option: str) -> None:
-        given.append(option)
-        real(name, option)
-
-    monkeypatch.setattr(llvm, "set_option", noted)
     text = "define double @f(double %x, double %y) nounwind { \n %z = fadd double %x, %y \n ret double %z \n}"
     on_and_off = ["-fast-isel=true", "-fast-isel=false"]
     quick, plain = replace(jit.LARGE, quick_from=1), replace(jit.ONCE, speed=0)
