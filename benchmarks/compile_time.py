@@ -45,7 +45,8 @@ def compile_seconds(text: str, level: int = 3) -> tuple[float, float, int]:
     """CPU seconds of our own code and of LLVM, and the bytes of LLVM's input."""
     from ulam.emit import jit
     from ulam.passes.units import UNITS
-    from ulam.runtime.compiler import CompileOptions, Compiler, llvm_pipeline
+    from ulam.runtime.compile_options import CompileOptions
+    from ulam.runtime.compiler import Compiler, llvm_pipeline
 
     compiler = Compiler(text, options=CompileOptions(level))
     ours = llvm = 0.0

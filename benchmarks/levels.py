@@ -106,7 +106,7 @@ class Side(CompiledSide):
     """A program compiled in one way, ready to be timed."""
 
     def __init__(self, library: Path, text: str, data: str, way: Way) -> None:
-        from ulam.runtime.compiler import CompileOptions
+        from ulam.runtime.compile_options import CompileOptions
         from ulam.runtime.data import read_data
         from ulam.runtime.model import Recipe, model_of
 
@@ -125,7 +125,8 @@ class Side(CompiledSide):
         from ulam.passes.lowering_pipeline import lower, to_value_form
         from ulam.passes.pipelines import run_pipeline
         from ulam.passes.units import UNITS
-        from ulam.runtime.compiler import CompileOptions, Compiler
+        from ulam.runtime.compile_options import CompileOptions
+        from ulam.runtime.compiler import Compiler
         from ulam.runtime.interpreter_settings import compiling
 
         module = Compiler(self._text, options=CompileOptions(0)).module

@@ -39,7 +39,8 @@ ADDED_LIMIT = 0.5
 
 def lowered(text: str) -> ModuleOp:
     """The program in the `stan` dialect, before all passes."""
-    from ulam.runtime.compiler import CompileOptions, Compiler
+    from ulam.runtime.compile_options import CompileOptions
+    from ulam.runtime.compiler import Compiler
 
     return Compiler(text, options=CompileOptions(0)).module
 

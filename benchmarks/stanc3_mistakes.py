@@ -24,7 +24,8 @@ from stanc3_programs import SUFFIXES, SUITE, programs_of, text_of
 from sweeps import add_options, in_child, sweep
 
 from ulam.frontend.diagnostics import DiagnosticError, Severity
-from ulam.runtime.compiler import CompileOptions, Compiler, load_stages
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler, load_stages
 
 SECONDS = 30
 SAME_LINES = 0.97

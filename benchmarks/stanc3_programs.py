@@ -28,7 +28,8 @@ from ulam.frontend.diagnostics import DiagnosticError
 from ulam.passes import verify_dominance
 from ulam.passes.errors import NotSupportedError
 from ulam.passes.units import UNITS
-from ulam.runtime.compiler import CompileOptions, Compiler, load_stages
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler, load_stages
 from ulam.runtime.interpreter_settings import compiling
 
 SUITE = Path("test/integration")

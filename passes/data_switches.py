@@ -171,7 +171,7 @@ def binding_program(module: ModuleOp) -> ModuleOp:
     program = _program_of(module)
     parts = ops_of(program.body.block)
     functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
-    blocks = {op: _binding_ops(op) for op in parts if isinstance(op, stan.BlockOp)}
+    blocks = {op: binding_ops(op) for op in parts if isinstance(op, stan.BlockOp)}
     run = (op for ops in blocks.values() for op in ops if not isinstance(op, stan.ParameterOp))  # which are declared
     called = set(reachable(run, functions))
     body, mapping = Block(), dict[SSAValue, SSAValue]()
@@ -186,7 +186,7 @@ def binding_program(module: ModuleOp) -> ModuleOp:
     return ModuleOp([with_body(program, body)])
 
 
-def _binding_ops(block: stan.BlockOp) -> list[Operation]:
+def binding_ops(block: stan.BlockOp) -> list[Operation]:
     """The ops of a block that bind data: of those behind the data, what global declarations need."""
     ops = ops_of(block.body.block)
     if block.kind.data in _DATA_BLOCKS:

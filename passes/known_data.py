@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ulam.library.records import record
 
@@ -30,6 +30,9 @@ class KnownData:
 
     values: Mapping[str, Any]
     dims: Mapping[str, tuple[int, ...]]
+
+    is_in_program: ClassVar[bool] = False
+    """Whether the program is changed to what is known before any pass."""
 
     @cached_property
     def digest(self) -> str:
@@ -72,6 +75,8 @@ class KnownSwitches:
     outcomes: Mapping[IntComparison, bool]
     kinds: Mapping[str, frozenset[int]]
     rows: Mapping[Element, frozenset[int]]
+
+    is_in_program: ClassVar[bool] = True
 
     @classmethod
     def of(cls, switches: Mapping[str, Any], value_of: Callable[[str], Any]) -> KnownSwitches:

@@ -23,17 +23,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ulam.dialects import stan
-from ulam.dialects.places import place_of
 from ulam.dialects.walk import ops_within
-from ulam.library.digests import sha256
 from ulam.library.records import record
 from ulam.passes.analysis.call_graph import called_by, reachable
 from ulam.passes.complex_types import part_number
 from ulam.passes.rewriting import cloned
+from ulam.passes.unit_digests import ContentDigest, Digests
 
 PIECE_FUNCTION = "evaluate_pieces"
 """What the program calls, with the values of all variables that pieces read."""
@@ -45,51 +44,35 @@ LEAST, USUAL, MOST = 250, 450, 900
 _BOUND_BLOCKS = ("data", "transformed_data")
 _NEVER = (stan.PrintOp, stan.ProfileOp, stan.TargetOp, stan.ReturnOp)
 
-Place = tuple[str, int, int]
-
-
 Declared = stan.DeclareOp | stan.ParameterOp
 
 
 @record
 class ProgramPiece:
-    """A program of its own. `digest` is that of all it is compiled from; places do not take part, but have an order."""
+    """A program of its own. `digest` is that of all it is compiled from."""
 
     module: ModuleOp
     data: list[str]
     """The data that it has, transformed data among them, in the order of its slots."""
     reads: list[int]
     """Which of the values that the program hands over are its parameters."""
-    digest: str
-    places: list[Place]
+    digest: ContentDigest
 
 
-@record
-class Pieces:
-    """What a program was taken to: itself, with calls, and the pieces that are called, by number.
-
-    `digests` are the program's own, with places: as that of a piece, of all that densities are compiled from
-    ("density"), and of all that other units are ("constrain").
-    """
-
-    module: ModuleOp
-    digests: dict[str, tuple[str, list[Place]]]
-    parts: list[ProgramPiece]
-
-
-def take_to_pieces(module: ModuleOp) -> Pieces | None:
-    """Takes the program apart, in place; None if it is not large, or has nothing that can be a piece."""
+def take_to_pieces(module: ModuleOp) -> list[ProgramPiece]:
+    """Takes the program apart, in place; its pieces by number, none if it is not large or has nothing that can be
+    one."""
     program = next(op for op in module.body.block.ops if isinstance(op, stan.ProgramOp))
     blocks = {op.kind.data: op for op in program.body.block.ops if isinstance(op, stan.BlockOp)}
     if any(isinstance(op, stan.ProfileOp) for op in ops_within(program)):
-        return None
+        return []
     if "model" not in blocks or sum(1 for _ in ops_within(blocks["model"])) < SMALLEST_PROGRAM:
-        return None
+        return []
     functions = {op.sym_name.data: op for op in program.body.block.ops if isinstance(op, stan.FuncOp)}
-    digests = _Digests(functions)
+    digests = Digests()
     runs = list(_Splitter(blocks, functions, digests).runs())
     if sum(run.n_ops for run in runs) < LEAST:
-        return None
+        return []
     sources = _Sources(blocks)
     shared = parameters_of([variable for run in runs for variable in run.reads], sources)
     writer = _PieceWriter(program, sources, functions, digests, [name_of(variable) for variable in shared])
@@ -98,17 +81,7 @@ def take_to_pieces(module: ModuleOp) -> Pieces | None:
         op.detach()
         op.erase(safe_erase=False)
     _call_pieces(blocks["model"].body.block, shared)
-    return Pieces(module, _digests_of_main(blocks, functions, digests), parts)
-
-
-def _digests_of_main(
-    blocks: dict[str, stan.BlockOp], functions: dict[str, stan.FuncOp], digests: _Digests
-) -> dict[str, tuple[str, list[Place]]]:
-    found: dict[str, tuple[str, list[Place]]] = {}
-    for computed, other in (("density", "generated_quantities"), ("constrain", "model")):
-        roots: list[Operation] = [block for kind, block in blocks.items() if kind != other]
-        found[computed] = digests.of([*(functions[name] for name in reachable(roots, functions)), *roots])
-    return found
+    return parts
 
 
 # ---------------------------------------------------------------------- which statements
@@ -136,7 +109,7 @@ class _Run:
 
 
 class _Splitter:
-    def __init__(self, blocks: dict[str, stan.BlockOp], functions: dict[str, stan.FuncOp], digests: _Digests) -> None:
+    def __init__(self, blocks: dict[str, stan.BlockOp], functions: dict[str, stan.FuncOp], digests: Digests) -> None:
         self.functions = functions
         self.digests = digests
         self.model = blocks["model"].body.block
@@ -155,7 +128,7 @@ class _Splitter:
                 run.ops += atom.ops
                 run.reads += _read_from_outside(atom, group)
             run.n_ops += size
-            if run.n_ops >= LEAST and int(self.digests.of(group[-1].ops)[0][:8], 16) < (size << 32) // USUAL:
+            if run.n_ops >= LEAST and int(self.digests.of(group[-1].ops).text[:8], 16) < (size << 32) // USUAL:
                 yield run
                 run = _Run([], [], 0)
         if run.ops:
@@ -330,7 +303,7 @@ class _PieceWriter:
         program: stan.ProgramOp,
         sources: _Sources,
         functions: dict[str, stan.FuncOp],
-        digests: _Digests,
+        digests: Digests,
         shared: Sequence[str],
     ) -> None:
         self.program = program
@@ -348,7 +321,7 @@ class _PieceWriter:
         program = stan.ProgramOp(self.program.sym_name, Region(Block([*functions, *ops])))
         declared = [op.var_name.data for op in data.ops if isinstance(op, stan.DeclareOp)]
         reads = [self.shared[name_of(variable)] for variable in parameters]
-        return ProgramPiece(ModuleOp([program]), declared, reads, *self.digests.of([program]))
+        return ProgramPiece(ModuleOp([program]), declared, reads, self.digests.of([program]))
 
     def _data(self, run: _Run) -> Block:
         """The data and transformed data that are read, or that sizes depend on, in the program's order."""
@@ -438,54 +411,3 @@ def _call_pieces(model: Block, shared: Sequence[SSAValue]) -> None:
     call = stan.CallOp(PIECE_FUNCTION, [op.res for op in reads], stan.REAL, (1,) * len(reads))
     assert call.res is not None
     model.add_ops([*reads, call, stan.TargetAddOp(call.res)])
-
-
-# ---------------------------------------------------------------------- digests
-
-
-class _Digests:
-    """What ops are, as text that does not depend on their places or on names of values."""
-
-    def __init__(self, functions: dict[str, stan.FuncOp]) -> None:
-        self.functions = functions
-        self._texts: dict[Attribute, str] = {}
-
-    def of(self, roots: Sequence[Operation]) -> tuple[str, list[Place]]:
-        """The digest of ops, and the places that they have, in order."""
-        numbers: dict[SSAValue, int] = {}
-        places: dict[FileLineColLoc, None] = {}
-        parts: list[str] = []
-        texts = self._texts
-        for root in roots:
-            for op in ops_within(root):
-                location = place_of(op.location)
-                if location is not None:
-                    places[location] = None
-                parts.append(op.name)
-                for operand in op.operands:
-                    if operand in numbers:
-                        parts.append(str(numbers[operand]))
-                    else:
-                        owner = operand.owner
-                        parts.append(name_of(operand) if isinstance(owner, stan.GlobalOp | Declared) else "?")
-                for name, attribute in (*op.properties.items(), *op.attributes.items()):
-                    text = texts.get(attribute)
-                    if text is None:
-                        text = texts[attribute] = str(attribute)
-                    parts += (name, text)
-                for result in op.results:
-                    numbers[result] = len(numbers)
-                    parts.append(self._text(result.type))
-                for region in op.regions:
-                    for block in region.blocks:
-                        parts.append(f"^{len(block.args)}")
-                        for argument in block.args:
-                            numbers[argument] = len(numbers)
-        digest = sha256("\n".join(parts).encode()).hexdigest()
-        return digest, [(p.filename.data, p.line.data, p.column.data) for p in places]
-
-    def _text(self, attribute: Attribute) -> str:
-        text = self._texts.get(attribute)
-        if text is None:
-            text = self._texts[attribute] = str(attribute)
-        return text

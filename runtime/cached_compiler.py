@@ -25,7 +25,8 @@ from ulam.runtime.unit_objects import PieceObject, UnitObject
 if TYPE_CHECKING:
     from ulam.frontend import syntax
     from ulam.passes.known_data import KnownData, KnownSwitches
-    from ulam.runtime.compiler import CompileOptions, Compiler
+    from ulam.runtime.compile_options import CompileOptions
+    from ulam.runtime.compiler import Compiler
     from ulam.runtime.program import CompiledUnit
 
 CODE = "code"
@@ -36,7 +37,7 @@ COMPILING_PACKAGES = ("xdsl", "llvmlite", "numpy")
 
 
 class _ContentStore:
-    """Units of large programs, by the digest of what they are compiled from, in the cache."""
+    """Units and pieces of large ones, by the digest of what they are compiled from, in the cache."""
 
     def __init__(self, cache: ObjectCache, keys: _Keys) -> None:
         self._cache = cache
@@ -90,12 +91,19 @@ class _Keys:
                 "pieces": self._options.may_be_pieces,
                 "few_passes": self._options.may_have_few_passes,
                 "exact_blocks": exact_blocks(),
-                "data": self.known.digest if self.known is not None and not UNITS[unit].locating else None,
+                "data": self._data_digest(unit, of_content=bool(digest)),
             },
             versions={**versions, "abi": str(library().ulam_abi())},
             cpu=machine.cpu,
             features=machine.features,
         )
+
+    def _data_digest(self, unit: str, *, of_content: bool) -> str | None:
+        """That of the data that a unit is compiled for. What a program has become for its switches is its content."""
+        known = self.known
+        if known is None or UNITS[unit].locating or (of_content and known.is_in_program):
+            return None
+        return known.digest
 
     def _own_passes(self) -> list[str]:
         pipeline = self._options.pipeline

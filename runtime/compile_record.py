@@ -21,7 +21,8 @@ from ulam.library.records import record
 from ulam.passes.running import PassObserver, observed_by
 from ulam.passes.units import UNITS
 from ulam.runtime.assembly_listing import Assembly, read_assembly
-from ulam.runtime.compiler import CompileOptions, Compiler, load_stages
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler, load_stages
 from ulam.runtime.interpreter_settings import compiling
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ulam.library.externals import ExternalForm
 from ulam.library.records import record
 from ulam.passes.known_data import KnownSwitches
 from ulam.passes.pipeline_order import check_order, split
-from ulam.passes.pipelines import PROFILING, level_pipeline
 from ulam.passes.units import UNITS, UnitKind
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.interpreter_settings import compiling, settle
 from ulam.runtime.interrupts import checkpoint
 from ulam.runtime.job_thread import JobThread
@@ -31,88 +30,7 @@ if TYPE_CHECKING:
     from ulam.frontend.source import Source
     from ulam.passes.known_data import KnownData
     from ulam.passes.to_loops.programs import LoweredUnit, ProgramParts
-    from ulam.runtime.piecewise import PiecewiseUnits, UnitStore
-
-
-@record(frozen=True)
-class CompileOptions:
-    """`opt_level` 0 to 4; `include_paths` are searched for `#include`d files.
-
-    `pipeline` names the passes that run instead of those of the level (see `passes.pipeline_order`).
-    """
-
-    opt_level: int = 3
-    include_paths: tuple[str, ...] = ()
-    pipeline: str | None = None
-    profile: str = "on"
-    """`on`: the program's profile statements record; `off`: they are not there; `statements`, `blocks`, `functions`:
-    each of these is a region of its own instead (see `passes.insert_profiles`)."""
-    target: str = "native"
-    """The processor that code is made for (see `emit.target`); other code than `native` is for others to run."""
-    lines: bool = False
-    """Object code says which instructions belong to which line (see `runtime.line_profile`); they are the same."""
-    externals: tuple[ExternalForm, ...] = ()
-    """Functions that are given to programs that declare them without a body."""
-    layouts: bool = True
-    """Levels 3 and 4 choose layouts of the data when data are bound (see docs/layouts.md)."""
-    level_name: str = ""
-    """Of a level of one's own: its passes are the pipeline, and it is like `opt_level` in all else."""
-
-    pieces: bool = False
-    """Large programs are compiled in pieces (see `passes.pieces`): for programs that run in this process."""
-    few_passes: bool = True
-    """Large programs that are compiled whole, for any data, have code that few passes make, those of the level not
-    among them (see `passes.data_switches`): it is for others to run."""
-
-    @property
-    def may_be_pieces(self) -> bool:
-        """Whether a large program is to be taken to pieces. Below level 3 the order of additions is the program's."""
-        as_usual = self.opt_level == 3 and self.pipeline is None and self.profile == "on"
-        return self.pieces and as_usual and not (self.lines or self.externals)
-
-    @property
-    def may_have_few_passes(self) -> bool:
-        """Whether that is so for a large program. Below level 3 the bits are to stay, level 4 knows the data."""
-        return self.few_passes and not self.pieces and self.opt_level == 3 and self.pipeline is None
-
-    @property
-    def passes(self) -> str:
-        """The passes to run, as pipeline text."""
-        passes = level_pipeline(self.opt_level) if self.pipeline is None else self.pipeline
-        return ",".join(filter(None, (PROFILING[self.profile], passes)))
-
-    @property
-    def unit_passes(self) -> str | None:
-        """The passes of density units, where the pipeline has some."""
-        return None if self.pipeline is None else split(self.pipeline)[1]
-
-    @property
-    def as_written(self) -> CompileOptions:
-        """The same with no pass that changes the program."""
-        return replace(self.of_part, opt_level=0, pipeline=None, level_name="")
-
-    @property
-    def of_part(self) -> CompileOptions:
-        """The same for a program that is compiled whole, or a part of one, and runs in this process."""
-        return replace(self, pieces=False, few_passes=False)
-
-    @property
-    def level_text(self) -> str:
-        """What the passes of the model are, in words."""
-        if self.level_name or self.pipeline is None:
-            return f"level {self.level_name or self.opt_level}"
-        return f"passes {self.pipeline or 'none'}"
-
-    @property
-    def about_level(self) -> str:
-        """The same as a line of what is told about a model."""
-        kind, _, which = self.level_text.partition(" ")
-        return f"{'Optimization level' if kind == 'level' else 'Passes'}: {which}"
-
-    @property
-    def wants_data(self) -> bool:
-        """Whether the passes specialise the program on its data."""
-        return "specialize-data" in self.passes
+    from ulam.runtime.units_by_content import UnitsByContent, UnitStore
 
 
 class EmittedUnit(NamedTuple):
@@ -144,7 +62,7 @@ class Compiler:
     shows_complex: bool = False
     """For traces: complex numbers are there as one value, too."""
     store: UnitStore | None = None
-    """Where parts of large programs are kept."""
+    """Where units, and parts of large ones, are kept by what they are compiled from."""
     _known: KnownData | KnownSwitches | None = None
     _units: dict[str, UnitObject] = field(default_factory=dict)
     _emitted: dict[str, EmittedUnit] = field(default_factory=dict[str, EmittedUnit])
@@ -159,7 +77,7 @@ class Compiler:
 
         A program that comes in value form is past these passes, and stays as it is.
         """
-        self._piecewise  # noqa: B018  (takes out of the program what goes there)
+        self._by_content  # noqa: B018  (takes out of the program what are pieces)
         module = self._as_decided
         with compiling():
             from ulam.passes.known_data import specializing_on
@@ -231,7 +149,9 @@ class Compiler:
             from ulam.passes.data_switches import binding_program
 
             self._declared  # noqa: B018
-            return self.of_piece(binding_program(module), replace(self.options.of_part, pipeline=""))
+            binding = self.of_piece(binding_program(module), replace(self.options, pipeline="", few_passes=False))
+            binding.store = self.store
+            return binding
 
     @cached_property
     def _has_few_passes(self) -> bool:
@@ -250,21 +170,31 @@ class Compiler:
         return [] if self._source is None else self._source.included_files
 
     @cached_property
-    def _piecewise(self) -> PiecewiseUnits | None:
-        """The units of a large program; None if it is not one."""
-        if not self.options.may_be_pieces:
+    def _by_content(self) -> UnitsByContent | None:
+        """The units of the program by what they are compiled from; None if they are found by its text alone."""
+        if not self.options.has_contents or is_module(self.filename):
             return None
         module = self._as_decided
         with compiling():
             from ulam.passes.pieces import take_to_pieces
 
-            pieces = take_to_pieces(module)
-            if pieces is None:
+            pieces = take_to_pieces(module) if self.options.may_be_pieces else []
+            if not pieces and self.store is None:
                 return None
-            from ulam.runtime.piecewise import PiecewiseUnits
+            from ulam.passes.unit_digests import unit_digests
 
-            self._declared  # noqa: B018  (before passes change what declares)
-            return PiecewiseUnits(self, pieces, self.store)
+            digests = unit_digests(module)
+            if digests is None:
+                return None
+            if pieces:
+                self._declared  # noqa: B018  (before passes change what declares)
+            from ulam.runtime.units_by_content import UnitsByContent
+
+            return UnitsByContent(self, digests, pieces, self.store)
+
+    @property
+    def _in_pieces(self) -> bool:
+        return self._by_content is not None and bool(self._by_content.pieces)
 
     def of_piece(self, module: ModuleOp, options: CompileOptions | None = None) -> Compiler:
         """What compiles a piece of the program."""
@@ -326,7 +256,7 @@ class Compiler:
         them."""
         self._known = known
         used = "_as_decided" in self.__dict__
-        for made in ("module", "program", "_as_decided", "_piecewise", "_whole", *(("_as_lowered",) if used else ())):
+        for made in ("module", "program", "_as_decided", "_by_content", "_whole", *(("_as_lowered",) if used else ())):
             self.__dict__.pop(made, None)
 
     @cached_property
@@ -353,7 +283,7 @@ class Compiler:
         from ulam.passes.to_loops.programs import metadata
 
         units = {name: {"sites": u.sites, "n_slots": u.n_slots} for name, u in self._units.items()}
-        in_parts = self.switches is not None or self._piecewise is not None
+        in_parts = self.switches is not None or self._in_pieces
         declared = self._declared if in_parts else metadata(self.program)
         return {**declared, "units": units, "libraries": self._libraries, "switches": self.switches}
 
@@ -370,22 +300,18 @@ class Compiler:
 
     def compiled(self, name: str) -> UnitObject:
         """A unit, compiled when it is first asked for."""
-        if (found := self._units.get(name)) is None:
-            found = self._compile(UNITS[name])
-            found.sites = [self._described(site) for site in found.sites]
-            self._units[name] = found
-        return found
+        self.compile_all([name])
+        return self._units[name]
 
     def compile_all(self, names: Iterable[str]) -> None:
         """Compiles units that are not yet: while LLVM is at work on one, the next is lowered."""
-        missing = [name for name in names if name not in self._units]
-        if self._piecewise is not None:
-            for name in missing:
-                self.compiled(name)
-            return
-        for name, unit in zip(missing, self.compiled_together([(self, UNITS[name]) for name in missing]), strict=True):
-            unit.sites = [self._described(site) for site in unit.sites]
-            self._units[name] = unit
+        kinds = [UNITS[name] for name in names if name not in self._units]
+        for kind, unit in zip(kinds, self._compiled(kinds) if kinds else (), strict=True):
+            self._put(kind, unit)
+
+    def _put(self, kind: UnitKind, unit: UnitObject) -> None:
+        unit.sites = [self._described(site) for site in unit.sites]
+        self._units[kind.name] = unit
 
     def compiled_together(
         self, jobs: Sequence[tuple[Compiler, UnitKind]], then: Callable[[int, UnitObject], UnitObject] | None = None
@@ -402,7 +328,8 @@ class Compiler:
 
         with JobThread[UnitObject]("llvm") as llvm:
             for number, (compiler, kind) in enumerate(jobs):
-                llvm.submit(partial(generate, number, compiler, kind, compiler._lower(kind)))
+                emitted = compiler._emitted.pop(kind.name, None) or compiler._lower(kind)
+                llvm.submit(partial(generate, number, compiler, kind, emitted))
             while not llvm.wait(LISTEN_SECONDS):
                 checkpoint()
         return llvm.results
@@ -454,7 +381,7 @@ class Compiler:
             return self._as_written._lower(kind)
         if not kind.is_bound and self._binding is not self:
             return self._binding._lower(kind)
-        if kind.order == 2 and self._piecewise is not None:
+        if kind.order == 2 and self._in_pieces:
             return self._whole._lower(kind)
         with compiling():
             from ulam.passes.lowering_pipeline import begin_unit
@@ -497,18 +424,28 @@ class Compiler:
                 return {**site, "message": f"{site['message']}, in `{indexed}`"}
         return site
 
-    def _compile(self, kind: UnitKind) -> UnitObject:
-        alone = kind.locating or kind.order == 2 or (not kind.is_bound and self._binding is not self)
-        if not alone and (units := self._piecewise) is not None:
-            return units.unit(kind)
-        emitted = self._emitted.pop(kind.name, None) or self._lower(kind)
-        return self._generate(kind, emitted)
+    def _compiled(self, kinds: Sequence[UnitKind]) -> list[UnitObject]:
+        """Units, in order: those that are stored by what they are compiled from, and others, compiled now."""
+        binding = [kind for kind in kinds if not kind.is_bound and self._binding is not self]
+        found = {kind: self._binding.compiled(kind.name) for kind in binding}
+        of_program = [kind for kind in kinds if kind not in found and not kind.locating]
+        if of_program and (units := self._by_content) is not None:
+            whole = 2 if units.pieces else None  # what calls pieces knows no second derivatives
+            stored = [kind for kind in of_program if kind.order != whole]
+            found |= zip(stored, units.units(stored), strict=True)
+        others = [kind for kind in kinds if kind not in found]
+        found |= zip(others, self.compiled_together([(self, kind) for kind in others]), strict=True)
+        return [found[kind] for kind in kinds]
 
     def quickly(self, name: str) -> UnitObject | None:
         """A version of a unit that LLVM is soon done with; None if that is no gain. `finish` then makes the other."""
         from ulam.emit.jit import VAST
 
         kind = UNITS[name]
+        stored = self._by_content.stored(kind) if self._by_content is not None else None
+        if stored is not None:
+            self._put(kind, stored)
+            return None
         emitted = self._emitted[name] = self._lower(kind)
         if len(emitted.text) < LONG_TEXT:
             return None
@@ -518,9 +455,11 @@ class Compiler:
 
     def finish(self, name: str, between: Callable[[], None]) -> None:
         """Compiles what there is a first version of. `between` is called between steps, and may raise."""
-        unit = self._generate(UNITS[name], self._emitted[name], between=between)
-        unit.sites = [self._described(site) for site in unit.sites]
-        self._units[name] = unit
+        kind = UNITS[name]
+        unit = self._generate(kind, self._emitted[name], between=between)
+        if self._by_content is not None:
+            self._by_content.keep(kind, unit)
+        self._put(kind, unit)
         del self._emitted[name]
 
     @cached_property

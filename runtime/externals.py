@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ulam.library.externals import ExternalForm
-    from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.compile_options import CompileOptions
     from ulam.runtime.external_functions import External, Externals
 
 

@@ -23,7 +23,7 @@ from ulam.passes.units import density_unit
 from ulam.runtime import terminal
 from ulam.runtime._calls import quicken
 from ulam.runtime.arguments import FloatArray, chosen_level, profiling, random_seed, read_source, vector, writable
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.constrained_model import ConstrainedModel
 from ulam.runtime.data import DataSource, Values, read_data
 from ulam.runtime.early_data import check_declared

@@ -45,7 +45,7 @@ from ulam.runtime.native import BoundData, Context, ContextPool, Rng, running
 if TYPE_CHECKING:
     from ulam.emit.elf_object import ElfObject
     from ulam.emit.jit import LinkedObject
-    from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.compile_options import CompileOptions
     from ulam.runtime.external_functions import Externals
     from ulam.runtime.layout_choices import LayoutChoice
     from ulam.runtime.profiling.profiler import Profiler

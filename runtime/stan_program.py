@@ -9,7 +9,7 @@ from typing import Any
 from ulam.passes.units import density_unit
 from ulam.runtime.arguments import chosen_level, profiling, read_source
 from ulam.runtime.cached_compiler import CachedCompiler
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.data import DataSource
 from ulam.runtime.externals import externals_of, forms, given
 from ulam.runtime.interrupts import stoppable

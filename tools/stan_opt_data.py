@@ -19,7 +19,8 @@ def known_data(text: str, name: str, data: str | NamedText | None, include_paths
 
     Raises UlamError and OSError for what is wrong with program or data.
     """
-    from ulam.runtime.compiler import CompileOptions, Compiler
+    from ulam.runtime.compile_options import CompileOptions
+    from ulam.runtime.compiler import Compiler
     from ulam.runtime.data import read_data
     from ulam.runtime.native import Rng
     from ulam.runtime.program import BoundProgram

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ulam.passes.units import UNITS
 from ulam.runtime.arguments import asked_level, chosen_level, read_source
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.compile_record import PHASES, CompileRecord, record_compile
-from ulam.runtime.compiler import CompileOptions
 from ulam.runtime.output_files import write_text
 from ulam.runtime.program import compile_errors
 from ulam.runtime.results import facts_text

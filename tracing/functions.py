@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.externals import externals_of, forms, given
 from ulam.runtime.program import compile_errors
 from ulam.tracing import face as _face  # noqa: F401 - the methods of nodes and traces

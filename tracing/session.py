@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ulam.runtime.c_library import library
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.errors import ArgumentError, ErrorSite, UlamError
 from ulam.runtime.interrupts import checkpoint, held
 from ulam.runtime.native import BoundData, ContextPool

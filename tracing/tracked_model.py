@@ -20,7 +20,7 @@ from ulam.runtime.interrupts import scoped, stoppable
 from ulam.runtime.names import COMPLEX_PARTS, part_positions
 
 if TYPE_CHECKING:
-    from ulam.runtime.compiler import CompileOptions
+    from ulam.runtime.compile_options import CompileOptions
     from ulam.runtime.external_functions import Externals
     from ulam.runtime.model import StanModel
     from ulam.runtime.names import GlobalVariable

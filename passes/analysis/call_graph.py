@@ -104,15 +104,39 @@ def reachable(roots: Iterable[Operation], functions: Mapping[str, stan.FuncOp]) 
     """The functions that ops call, those of declared constraints among them, and those that they call, in the program's
     order.
     """
-    found: set[str] = set()
-    work = list(roots)
-    while work:
-        for op in ops_within(work.pop()):
-            for name in (*called_by(op), *_transforms_of(op, functions)):
-                if name in functions and name not in found:
-                    found.add(name)
-                    work.append(functions[name])
-    return [name for name in functions if name in found]
+    return CalledFunctions(functions).reachable(roots)
+
+
+class CalledFunctions:
+    """Which functions ops call, found once for each; they must not change meanwhile."""
+
+    def __init__(self, functions: Mapping[str, stan.FuncOp]) -> None:
+        self._functions = functions
+        self._of: dict[Operation, set[str]] = {}
+
+    def reachable(self, roots: Iterable[Operation]) -> list[str]:
+        """The functions that ops call, and those that they call, in the program's order."""
+        found: set[str] = set()
+        work = list(roots)
+        while work:
+            new = self._called(work.pop()) - found
+            found |= new
+            work += [self._functions[name] for name in new]
+        return [name for name in self._functions if name in found]
+
+    def _called(self, root: Operation) -> set[str]:
+        """The functions that an op, or those inside of it, call themselves."""
+        found = self._of.get(root)
+        if found is None:
+            functions = self._functions
+            found = self._of[root] = {
+                name
+                for op in ops_within(root)
+                if isinstance(op, stan.CallOp | stan.ParameterOp | stan.CheckOp)
+                for name in (*called_by(op), *_transforms_of(op, functions))
+                if name in functions
+            }
+        return found
 
 
 def mark_unused(module: ModuleOp) -> None:

@@ -25,7 +25,8 @@ from ulam.passes.pipelines import DEFAULT_LEVEL
 from ulam.passes.units import UNITS
 from ulam.runtime.c_library import library
 from ulam.runtime.cached_compiler import CachedCompiler, with_includes
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import UlamError
 from ulam.runtime.interrupts import stoppable
 from ulam.runtime.libraries.program_tables import LOAD_INTERRUPTED, Notify, ProgramTables, entries, info_text

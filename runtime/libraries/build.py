@@ -16,7 +16,8 @@ from ulam.passes.errors import NotSupportedError
 from ulam.passes.units import UNITS
 from ulam.runtime.arguments import chosen_level, read_source
 from ulam.runtime.cached_compiler import CachedCompiler
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError
 from ulam.runtime.externals import forms, given
 from ulam.runtime.interrupts import checkpoint, held, stoppable

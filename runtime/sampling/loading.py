@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ulam.library.externals import ExternalForm
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.data import SPECIAL_NUMBERS, Values
 from ulam.runtime.errors import DataError
 from ulam.runtime.model import Recipe, model_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from ulam.runtime.arguments import random_seed, read_source
 from ulam.runtime.cached_compiler import CachedCompiler, with_includes
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.crew import Crew
 from ulam.runtime.data import Values
 from ulam.runtime.errors import ArgumentError, TimeLimit

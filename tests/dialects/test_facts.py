@@ -19,7 +19,8 @@ from ulam.dialects.stan import STAN, ProfiledBlocksAttr
 from ulam.passes import verify_facts
 from ulam.passes.lowering_pipeline import lower
 from ulam.passes.units import UNITS
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.interpreter_settings import compiling
 
 ROOT = Path(__file__).resolve().parents[2]

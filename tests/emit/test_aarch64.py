@@ -29,7 +29,8 @@ from ulam.emit.target import Host
 from ulam.library.kernels import KERNELS, Kernel
 from ulam.passes.units import UNITS
 from ulam.runtime.c_library import library_path
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.names import to_compiled
 
 CROSS_COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"

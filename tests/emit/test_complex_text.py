@@ -11,7 +11,8 @@ from ulam.emit.stan_text import print_module
 from ulam.frontend.functions.type_codes import type_of
 from ulam.frontend.stan_types import TupleType
 from ulam.library import signature_table
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.model import StanModel
 
 pytestmark = pytest.mark.usefixtures("quick_code")

@@ -26,7 +26,8 @@ from ulam.frontend.lower.program import lower_program
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
 from ulam.passes.value_form import promote_variables, structure_exits
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ProgramError
 from ulam.runtime.model import StanModel
 

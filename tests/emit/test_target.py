@@ -15,7 +15,7 @@ from ulam.emit.errors import TargetError
 from ulam.emit.function_attributes import LONG_VECTORS
 from ulam.emit.object_file import ObjectFile
 from ulam.runtime.cached_compiler import CachedCompiler
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "eight_schools"
 

@@ -23,7 +23,8 @@ from ulam.frontend.source import Source
 from ulam.frontend.stan_types import VECTOR
 from ulam.library.intrinsics import INTRINSICS
 from ulam.passes.to_loops import kernels, units  # noqa: F401  (registers intrinsics)
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.interpreter_settings import compiling
 from ulam.tools.ulam_main import main
 

@@ -13,7 +13,8 @@ import ulam
 from ulam.passes.loops import row_elements
 from ulam.passes.loops.form_layouts import FormLayouts
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

@@ -12,7 +12,8 @@ from level_outcomes import outcome
 import ulam
 from ulam.passes.loops.linear_layouts import LinearLayouts
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

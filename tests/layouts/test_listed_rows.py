@@ -13,7 +13,8 @@ from level_outcomes import assert_same_outcomes, outcome
 import ulam
 from ulam.passes.loops.elements_by_index import ElementsByIndex
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 PROGRAM = """
 data { int N; array[N] int<lower=0> y; vector[N] x; array[N] int<lower=1, upper=4> g; }

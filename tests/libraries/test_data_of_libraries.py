@@ -18,7 +18,8 @@ from bridgestan_client import BridgeStanClient, ClientError
 from data_readers import LEAVES, Answer, damaged, data_cases, declared, in_python, source_of
 
 import ulam
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.data import read_data
 from ulam.runtime.errors import DataError, UlamError
 from ulam.runtime.libraries.bridgestan_library import library_of

@@ -13,7 +13,8 @@ from bridgestan_client import BridgeStanClient
 import ulam
 from ulam.emit import jit
 from ulam.passes.units import UNITS
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.libraries import program_tables
 from ulam.runtime.libraries.program_tables import BLOCKS, BRIDGESTAN_VERSION, ProgramTables, llvm_module
 from ulam.runtime.names import UNCONSTRAINED_DIMS

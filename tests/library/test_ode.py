@@ -11,7 +11,8 @@ from xdsl.dialects import scf
 
 import ulam
 from ulam.dialects import rt
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import Rejection
 
 pytestmark = pytest.mark.usefixtures("quick_code")

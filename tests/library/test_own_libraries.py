@@ -12,7 +12,7 @@ import ulam
 from ulam.library import own_libraries
 from ulam.library.own_libraries import OWN_LIBRARIES
 from ulam.runtime.cached_compiler import CachedCompiler
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.externals import register_library
 
 DEFINITIONS = """\

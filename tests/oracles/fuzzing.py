@@ -31,7 +31,7 @@ from ulam.frontend.diagnostics import DiagnosticError, render
 from ulam.frontend.lower.program import lower_program
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.errors import ArgumentError, InternalCompilerError, UlamError
 from ulam.runtime.interpreter_settings import compiling
 from ulam.runtime.libraries.bridgestan_library import library_of

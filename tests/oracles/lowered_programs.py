@@ -16,7 +16,8 @@ from llvmlite import binding
 from random_programs import random_program
 from row_programs import row_program
 
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 UNITS_OF_MODELS = ("setup", "gradient_propto", "constrain", "hessian_vector_propto")
 _SOURCES: tuple[Callable[[int], str], ...] = (

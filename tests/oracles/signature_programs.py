@@ -29,7 +29,8 @@ from ulam.frontend.stan_types import (
     scalar_of,
 )
 from ulam.passes.errors import NotSupportedError
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.interpreter_settings import compiling
 
 NOT_SUPPORTED = "not-supported"

@@ -41,7 +41,8 @@ from ulam.passes.pipelines import LEVELS, PASSES, level_pipeline, parse_pipeline
 from ulam.passes.to_loops.programs import LoweredUnit
 from ulam.passes.units import UnitKind
 from ulam.runtime import model as runtime_model
-from ulam.runtime.compiler import CompileOptions, Compiler, EmittedUnit, UnitObject
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler, EmittedUnit, UnitObject
 from ulam.runtime.data import read_data
 from ulam.runtime.errors import UlamError
 from ulam.runtime.interpreter_settings import compiling

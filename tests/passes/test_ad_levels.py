@@ -11,7 +11,8 @@ from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.passes.optimize import ad_level_optimization
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.model import StanModel
 
 

@@ -11,7 +11,8 @@ import ulam
 from ulam.dialects import rt
 from ulam.passes.analysis.nesting import enclosing
 from ulam.passes.loops.unit_modules import evaluate_of
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

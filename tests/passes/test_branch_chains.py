@@ -12,7 +12,8 @@ import ulam
 from ulam.frontend.parse.core import MAX_BRANCHES
 from ulam.frontend.parse.statements import MAX_NESTING
 from ulam.passes.value_form.split_branch_chains import LONGEST
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("quick_code")

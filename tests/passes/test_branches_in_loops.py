@@ -16,7 +16,8 @@ import pytest
 
 from ulam import Rejection, StanModel
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 Data = dict[str, Any]
 

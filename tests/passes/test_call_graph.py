@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from ulam.dialects import stan
 from ulam.passes.analysis.call_graph import mark_unused, recursive_functions
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 COUNT = 7
 _CALLEES = st.lists(st.lists(st.integers(0, COUNT - 1), max_size=2), min_size=COUNT, max_size=COUNT)

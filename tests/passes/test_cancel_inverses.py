@@ -8,7 +8,8 @@ import pytest
 import ulam
 from ulam.passes.loops.cancel_inverses import CancelInverses
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = (
     "data { int n; vector[n] r; real s0; } parameters { real m; real<lower=0> w; real<lower=0, upper=1> p; "

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = """
 data { int I; int T; array[I, T] int y; vector[T] x; array[I] int size; int M; array[M] int from; vector[M] z; }

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 DATA = "data { int link; int N; vector[N] y; vector[N] w; array[N] int g; }\nparameters { real a; real<lower=0> s; }\n"
 LINKS = """

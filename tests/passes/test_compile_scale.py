@@ -13,7 +13,8 @@ from types import ModuleType
 import pytest
 from work import calls_made, lines_executed
 
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 X = "parameters { real x; } "
 

@@ -8,7 +8,8 @@ import pytest
 import ulam
 from ulam.passes.loops.counted_sums import CountedSums
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = (
     "data { int J; int T; array[J, T] int<lower=0, upper=2> y; matrix[J, T] x; } "

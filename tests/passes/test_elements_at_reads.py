@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = """
 data { int J; int T; matrix[J, T] s; matrix[J, T] v; array[J, T] int<lower=0, upper=1> y; }

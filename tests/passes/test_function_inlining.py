@@ -21,7 +21,8 @@ from ulam.passes.analysis.call_graph import mark_unused
 from ulam.passes.analysis.scopes import own_bodies
 from ulam.passes.optimize.function_inlining import FunctionInlining
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.interpreter_settings import compiling
 from ulam.runtime.model import StanModel
 

@@ -10,7 +10,8 @@ import pytest
 import ulam
 from ulam.passes.loops.inline_kernels import InlineKernels
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

@@ -8,7 +8,8 @@ import pytest
 import ulam
 from ulam.passes.loops.interchange_loops import InterchangeLoops
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = "data { int N; int K; matrix[N, K] X; vector[N] y; } parameters { vector[K] b; real s; } "
 FORMS = {

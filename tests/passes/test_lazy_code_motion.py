@@ -22,7 +22,8 @@ from ulam.passes.analysis.flow_graph import FlowGraph
 from ulam.passes.optimize.lazy_code_motion import LazyCodeMotion
 from ulam.passes.remarks import collect_remarks
 from ulam.passes.value_form import promote_variables, structure_exits
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

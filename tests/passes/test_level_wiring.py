@@ -14,7 +14,8 @@ from xdsl.passes import ModulePass
 from ulam.dialects import stan
 from ulam.passes import pipelines
 from ulam.runtime.cached_compiler import CachedCompiler
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ProgramError, Rejection
 from ulam.runtime.model import StanModel
 

@@ -8,7 +8,8 @@ import pytest
 import ulam
 from ulam.passes.loops.log_sums_to_products import LogSumsToProducts
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = (
     "data { int n; int m; array[n] int i; } "

@@ -10,7 +10,8 @@ import pytest
 import ulam
 from ulam.passes.loops.logs_of_choices import LogsOfChoices
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = "data { int n; array[n] int y; vector[n] x; } parameters { real a; } model { for (i in 1 : n) { "
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 PROGRAM = (
     "data { int k; int n; } parameters { real<lower=0, upper=1> p; real<lower=0> s; real x; } model { "

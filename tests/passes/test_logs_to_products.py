@@ -10,7 +10,8 @@ import pytest
 
 import ulam
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = (
     "data { int N; vector[N] x; array[N] int<lower=0, upper=1> y; int which; } parameters { real u; real v; } model { "

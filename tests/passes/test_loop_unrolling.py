@@ -13,7 +13,8 @@ from ulam.dialects.walk import ops_within
 from ulam.passes.optimize import one_step_loop_unrolling, static_loop_unrolling
 from ulam.passes.pipelines import PipelineError, parse_pipeline
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

@@ -13,7 +13,8 @@ from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.passes.optimize.memory_pattern_optimization import DYNAMIC, STATIC, memory_patterns, run_on
 from ulam.passes.value_form import promote_variables, structure_exits
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

@@ -8,7 +8,8 @@ import pytest
 import ulam
 from ulam.passes.loops.overwritten_memory import OverwrittenMemory
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = "data { int N; int K; vector[N] x; } parameters { vector[K] a; real b; } "
 OWN = {

@@ -23,7 +23,7 @@ from ulam.passes.pipeline_order import NEEDED, check_order, pass_names, requires
 from ulam.passes.pipelines import PipelineError
 from ulam.passes.units import UNITS
 from ulam.runtime.cached_compiler import CachedCompiler
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.errors import ArgumentError, CompileError
 from ulam.runtime.model import StanModel
 from ulam.tools import stan_opt, ulam_main

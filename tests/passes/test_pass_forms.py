@@ -10,7 +10,8 @@ from ulam.passes.errors import NotSupportedError, WrongFormError
 from ulam.passes.lowering_pipeline import begin_unit, finish_unit, to_value_form
 from ulam.passes.pipelines import PASSES, parse_pipeline, run_pipeline
 from ulam.passes.units import UNITS
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.modules.verification import verify
 
 PROGRAM = """functions {

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 EXPONENTS = [0.0, 1.0, 2.0, 3.0, 0.5, 1.5, -1.0, -2.5, 40.0, 1e-3, -0.0, float("inf"), float("nan")]
 HEAD = "data { int N; vector[N] x; array[N] int n; int J; array[N] int g; } "

@@ -13,7 +13,8 @@ from ulam.passes.optimize.constant_propagation import ConstantPropagation
 from ulam.passes.optimize.dead_code_elimination import DeadCodeElimination
 from ulam.passes.optimize.scope_passes import ScopePass
 from ulam.passes.pipelines import run_pipeline
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 PROGRAM = """
 functions {

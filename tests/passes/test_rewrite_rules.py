@@ -25,7 +25,8 @@ from ulam.passes.optimize.partial_evaluation import PartialEvaluation
 from ulam.passes.optimize.rewrite_guards import compiled_rules
 from ulam.passes.optimize.rewrite_table import RewriteRule, read_table, table
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = ("gradient_propto", "constrain")

@@ -11,7 +11,8 @@ import ulam
 from ulam.passes.loops.log_recursions import LogRecursions
 from ulam.passes.loops.scaled_log_sums import ScaledLogSums
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = "data { int T; int K; matrix[T, K] e; matrix[K, K] w; } parameters { vector[K] a; real s; } "
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 HEAD = "data { int N; vector[N] x; array[N] int<lower=1> g; } parameters { real a; vector[2] t; } "
 TERMS = {

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 from work import calls_made
 
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 REALS = (
     "real x{k} = x{p} + x{p} * w;",

@@ -10,7 +10,8 @@ import pytest
 from ulam import Rejection, StanModel
 from ulam.passes.loops.small_sizes import SmallSizes
 from ulam.passes.remarks import Remark, collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

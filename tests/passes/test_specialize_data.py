@@ -14,7 +14,8 @@ from ulam.emit.object_cache import ObjectCache
 from ulam.passes.known_data import specializing_on
 from ulam.passes.optimize.specialize_data import Progression, progression_of
 from ulam.passes.pipelines import run_pipeline
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.data import read_data
 from ulam.runtime.errors import DataError, FatalError, Rejection
 from ulam.runtime.model import StanModel

@@ -13,7 +13,8 @@ from ulam.emit import jit
 from ulam.passes import idle_passes, lowering_pipeline
 from ulam.passes.loops.split_functions import SplitFunctions
 from ulam.passes.remarks import collect_remarks
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 PROGRAM = """
 functions {

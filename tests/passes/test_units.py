@@ -13,7 +13,7 @@ import pytest
 import ulam
 from ulam.passes.pipelines import PipelineError, parse_pipeline
 from ulam.passes.units import DEFAULT_UNIT, UNITS, density_unit
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.data import read_data
 from ulam.runtime.model import Recipe, _restore  # pyright: ignore[reportPrivateUsage]
 

@@ -13,7 +13,8 @@ from ulam.dialects import stan
 from ulam.dialects.walk import ops_within
 from ulam.passes import data_switches
 from ulam.passes.analysis.value_sets import ValueSets
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 

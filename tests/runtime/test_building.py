@@ -17,7 +17,8 @@ import ulam
 from ulam.frontend.parse.program import parse_program
 from ulam.frontend.source import Source
 from ulam.runtime.building.program import BuiltProgram
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError, CompileError, Rejection
 from ulam.runtime.externals import forms
 

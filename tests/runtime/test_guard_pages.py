@@ -20,7 +20,8 @@ from ulam.dialects import rt
 from ulam.passes.loops.effects import viewed
 from ulam.passes.lowering_pipeline import begin_unit, finish_unit
 from ulam.passes.units import UNITS
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 SWEEP = ORACLES.parent.parent / "benchmarks" / "guard_pages.py"

@@ -21,7 +21,8 @@ import pytest
 
 from ulam.emit.object_file import ObjectFile, ObjectFormatError
 from ulam.runtime.c_library import library
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError, Rejection
 from ulam.runtime.model import StanModel
 from ulam.runtime.profiling.line_profile import LineSampler, sample_lines

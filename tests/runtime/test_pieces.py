@@ -22,7 +22,8 @@ import ulam
 from ulam.emit import jit
 from ulam.emit.object_cache import SUFFIX
 from ulam.passes import pieces
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 
 PROGRAM = """\
 functions {

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ulam.runtime.c_library import library
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError, FatalError, Rejection
 from ulam.runtime.model import StanModel
 from ulam.runtime.native import Context
@@ -287,7 +288,8 @@ def test_automatic_regions_of_functions() -> None:
 
 
 def test_programs_without_regions_have_nothing_of_it() -> None:
-    from ulam.runtime.compiler import CompileOptions, Compiler
+    from ulam.runtime.compile_options import CompileOptions
+    from ulam.runtime.compiler import Compiler
 
     source = REGRESSION + "model { y ~ normal(X * b, sigma); }"
     assert StanModel(source, DATA).profiler is None

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.data import Values
 from ulam.runtime.errors import DataError, TimeLimit
 from ulam.runtime.html_report import figures, svg_parts

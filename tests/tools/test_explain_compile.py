@@ -13,8 +13,8 @@ import pytest
 
 from ulam.runtime import compile_record
 from ulam.runtime.assembly_listing import read_assembly
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.compile_record import IrLine, changed_lines, llvm_lines, record_compile
-from ulam.runtime.compiler import CompileOptions
 from ulam.tools import ulam_explain_compile
 from ulam.tools.ulam_main import main
 

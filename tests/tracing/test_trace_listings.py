@@ -10,7 +10,8 @@ import pytest
 from trace_programs import GEOM, GEOM_ONE_LEVEL, GEOM_TERNARY, PROGRAM, UNIFORMS, ZERO_INSIDE, F, H
 
 from ulam import StanModel
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError
 from ulam.trace import (
     MISSING,

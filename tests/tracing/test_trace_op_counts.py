@@ -15,7 +15,8 @@ from xdsl.ir import Operation
 from ulam.dialects import stan, trace
 from ulam.frontend.diagnostics import DiagnosticError
 from ulam.passes.errors import NotSupportedError
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import CompileError
 from ulam.tracing.instrument.density import model_function
 from ulam.tracing.instrument.graph import ROOT

@@ -17,7 +17,8 @@ from damaged_traces import verdict
 from trace_programs import PROGRAM, READING, H
 
 from ulam import StanModel
-from ulam.runtime.compiler import CompileOptions, Compiler
+from ulam.runtime.compile_options import CompileOptions
+from ulam.runtime.compiler import Compiler
 from ulam.runtime.errors import ArgumentError
 from ulam.trace import MISSING, NestedCallNode, Seeded, TraceContext, format_levels, load
 from ulam.tracing.nodes import ItemNode

@@ -20,7 +20,7 @@ import numpy as np
 
 from ulam.frontend.stan_types import BasicType, StanType, array_of
 from ulam.library.functions import DENSITIES, function
-from ulam.runtime.compiler import CompileOptions
+from ulam.runtime.compile_options import CompileOptions
 from ulam.runtime.errors import UlamError
 from ulam.tracing.contexts import TraceContext
 from ulam.tracing.explain.parts import short_text
