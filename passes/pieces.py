@@ -31,8 +31,8 @@ from ulam.dialects.walk import ops_within
 from ulam.library.records import record
 from ulam.passes.analysis.call_graph import called_by, reachable
 from ulam.passes.complex_types import part_number
+from ulam.passes.content_digests import ContentDigest, Digests
 from ulam.passes.rewriting import cloned
-from ulam.passes.unit_digests import ContentDigest, Digests
 
 PIECE_FUNCTION = "evaluate_pieces"
 """What the program calls, with the values of all variables that pieces read."""

@@ -184,8 +184,6 @@ class Compiler:
             from ulam.passes.unit_digests import unit_digests
 
             digests = unit_digests(module)
-            if digests is None:
-                return None
             if pieces:
                 self._declared  # noqa: B018  (before passes change what declares)
             from ulam.runtime.units_by_content import UnitsByContent

@@ -18,8 +18,8 @@ from ulam.runtime.unit_objects import PieceObject, UnitObject
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from ulam.passes.content_digests import ContentDigest, Place
     from ulam.passes.pieces import ProgramPiece
-    from ulam.passes.unit_digests import ContentDigest, Place
 
 PLACE = ("file", "line", "column")
 
