@@ -230,9 +230,9 @@ _LAYOUTS: dict[str, Kernel] = {
     "group_heads": Kernel("in:i32[n] n:i64 g:i64 out:i32[g] out:i32[g]"),
     # a place for each row, or none: how many different ones, -1 if one is below 0 or not below n; one more than the
     # last; how many rows have one
-    "count_places": Kernel("in:i64[n] n:i64 out:i64[3]"),
+    "count_places": Kernel("in:i32[n] n:i64 out:i64[3]"),
     # places below s, and how many differ: in their order the first row of each, and how many rows it has
-    "place_heads": Kernel("in:i64[n] n:i64 s:i64 g:i64 out:i32[g] out:i32[g]"),
+    "place_heads": Kernel("in:i32[n] n:i64 s:i64 g:i64 out:i32[g] out:i32[g]"),
     # keys of k scatters, how many use each, what a row costs besides: the order of rows, runs of equal ones, the first
     # of each block, figures
     "segment_rows": Kernel(

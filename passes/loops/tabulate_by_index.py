@@ -29,7 +29,6 @@ from ulam.passes.analysis.nesting import ancestor_in, terminator
 from ulam.passes.loops.bound_forms import bound_ints
 from ulam.passes.loops.checks import must_be_precise
 from ulam.passes.loops.data_branches import lift, lift_values, may_lift, outermost_loops, where_it_runs
-from ulam.passes.loops.data_choices import NO_KEY
 from ulam.passes.loops.data_slices import DataSlices
 from ulam.passes.loops.hoist_data import hoist_data
 from ulam.passes.loops.indexed_values import IndexedValues, RowsByIndex
@@ -48,6 +47,8 @@ ROWS_PER_KIND = 4
 FEWEST_ROWS = 32
 """So many rows more are worth the loops over kinds."""
 FIGURES = ("rows", "different", "bytes")
+NO_PLACE, NO_TABLE, MOST_PLACES = -(2**31), -1, 2**31 - 1
+
 REASONS = ("too few rows have an index in common",)
 
 
@@ -206,10 +207,11 @@ class _Writer:
         return tables, taken
 
     def _places(self, found: IndexedValues, count: SSAValue, end: SSAValue, write: OpWriter) -> SSAValue:
-        """The place in a table that each row reads; NO_KEY where it does not take the arm. `end`: of the loop."""
-        places, variable = write.put(rt.AllocOp(count, rt.BufferType(i64))), self.rows.body.args[0]
+        """The place in a table that each row reads, NO_TABLE if none has such; NO_PLACE where the row does not
+        take the arm. `end`: of the loop."""
+        places, variable = write.put(rt.AllocOp(count, rt.BufferType(i32))), self.rows.body.args[0]
         if found.block is not self.rows.body:
-            write.before(rt.FillOp(places, write.whole(NO_KEY), count, initial=True))
+            write.before(rt.FillOp(places, write.put(constant(NO_PLACE, i32)), count, initial=True))
         mark = integer(arith.MaxSIOp, found.place, found.place)  # the copy of it is where a row takes the arm
         OpWriter(terminator(found.block)).before(mark)
 
@@ -217,7 +219,10 @@ class _Writer:
             assert copy.parent is not None
             inside = BlockEnd(copy.parent)
             row = inside.put(integer(arith.SubiOp, values[variable], self.rows.first))
-            inside.put_op(rt.StoreOp(copy.results[0], places, row))
+            place = inside.put(integer(arith.MaxSIOp, copy.results[0], inside.put(constant(NO_TABLE, i64))))
+            place = inside.put(integer(arith.MinSIOp, place, inside.put(constant(MOST_PLACES, i64))))
+            narrow = inside.put(arith.TruncIOp.create(operands=(place,), result_types=(i32,)))
+            inside.put_op(rt.StoreOp(narrow, places, row))
 
         copy = self.slices.copy(self.rows.outer, [mark], note)
         copy.operands = [copy.operands[0], end, *copy.operands[2:]]

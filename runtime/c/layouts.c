@@ -23,15 +23,17 @@ ULAM_API void ulam_group_heads(ulam_context *ctx, const int32_t *groups, int64_t
   }
 }
 
-/* Of the places of rows, or NO_KEY: how many different ones there are, one more than the last one, how many rows have
+#define NO_PLACE INT32_MIN
+
+/* Of the places of rows, or NO_PLACE: how many different ones there are, one more than the last one, how many rows have
  * one. -1 if there are too many rows, or one has a place below 0 or beyond the number of rows: a table would take more than
  * the data. */
-ULAM_API void ulam_count_places(ulam_context *ctx, const int64_t *places, int64_t n, int64_t *figures) {
+ULAM_API void ulam_count_places(ulam_context *ctx, const int32_t *places, int64_t n, int64_t *figures) {
   int64_t size = 0, found = 0, rows = 0;
   figures[0] = -1, figures[1] = figures[2] = 0;
   if (n > INT32_MAX) return;
   for (int64_t row = 0; row < n; ++row) {
-    if (places[row] == NO_KEY) continue;
+    if (places[row] == NO_PLACE) continue;
     if (places[row] < 0 || places[row] >= n) return;
     if (places[row] >= size) size = places[row] + 1;
     ++rows;
@@ -40,14 +42,14 @@ ULAM_API void ulam_count_places(ulam_context *ctx, const int64_t *places, int64_
   char *seen = ulam_alloc(ctx, size);
   memset(seen, 0, (size_t)size);
   for (int64_t row = 0; row < n; ++row)
-    if (places[row] != NO_KEY) found += !seen[places[row]], seen[places[row]] = 1;
+    if (places[row] != NO_PLACE) found += !seen[places[row]], seen[places[row]] = 1;
   ulam_release(ctx, mark);
   figures[0] = found, figures[1] = size, figures[2] = rows;
 }
 
 /* Of each of `g` different places below `size`, in their order, its first row and the number of its rows; none if `g` is
  * 0. */
-ULAM_API void ulam_place_heads(ulam_context *ctx, const int64_t *places, int64_t n, int64_t size, int64_t g,
+ULAM_API void ulam_place_heads(ulam_context *ctx, const int32_t *places, int64_t n, int64_t size, int64_t g,
                                int32_t *heads, int32_t *counts) {
   if (!g) return;
   char *mark = ctx->arena_cursor;
@@ -55,7 +57,7 @@ ULAM_API void ulam_place_heads(ulam_context *ctx, const int64_t *places, int64_t
   int64_t found = 0;
   memset(rows, 0, (size_t)size * 4);
   for (int64_t row = 0; row < n; ++row)
-    if (places[row] != NO_KEY && !rows[places[row]]++) first[places[row]] = (int32_t)row;
+    if (places[row] != NO_PLACE && !rows[places[row]]++) first[places[row]] = (int32_t)row;
   for (int64_t place = 0; place < size; ++place)
     if (rows[place]) heads[found] = first[place], counts[found++] = rows[place];
   ulam_release(ctx, mark);
