@@ -103,6 +103,12 @@ of this pipeline, and of code generation for it, take time in proportion. Nothin
 BLOCK_LIMIT = 4_000
 """Instructions in one basic block up to which its code is generated with care (half a second). Beyond, twice as many
 take five times as long, in the selection of instructions."""
+CROWDED = 100_000
+"""Instructions of a basic block, after LLVM's passes, times the comparisons among them, from which on they are selected
+one by one. Ordering them with care keeps what each comparison has set from all others, and takes time with the third
+power of the block: 0.3 s up to here, 4 for 3,600 with 145 comparisons, 27 for 4,400 with 200."""
+MAY_BE_CROWDED = 1_000
+"""Lines of a module from which it is looked for such blocks."""
 FUNCTION_LIMIT = 25_000
 """Instructions of a function up to which it is optimised (2 seconds); from there on a few passes (combining
 instructions, threading jumps) are slower than linear."""
@@ -176,17 +182,32 @@ OPTIONS_IF_LONG = {
 """Of modules of more than `LONG_MODULE` lines."""
 
 
+class _Options:
+    """LLVM's options while a module is compiled."""
+
+    def __init__(self) -> None:
+        self._defaults: dict[str, str] = {}
+
+    def set(self, options: Mapping[str, tuple[str, str]]) -> None:
+        """`options` have our value, and the one that they have at the end."""
+        for name, (ours, default) in options.items():
+            self._defaults[name] = default
+            llvm.set_option("ulam", f"-{name}={ours}")
+
+    def reset(self) -> None:
+        for name, default in self._defaults.items():
+            llvm.set_option("ulam", f"-{name}={default}")
+
+
 @contextmanager
-def _options(is_long: bool, is_quick: bool) -> Iterator[None]:
-    options = {**OPTIONS, **(OPTIONS_IF_LONG if is_long else {}), **(OPTIONS_IF_QUICK if is_quick else {})}
+def _options(is_long: bool, is_quick: bool) -> Iterator[_Options]:
     with _compile_lock:
+        options = _Options()
         try:
-            for name, (ours, _) in options.items():
-                llvm.set_option("ulam", f"-{name}={ours}")
-            yield
+            options.set({**OPTIONS, **(OPTIONS_IF_LONG if is_long else {}), **(OPTIONS_IF_QUICK if is_quick else {})})
+            yield options
         finally:
-            for name, (_, default) in options.items():
-                llvm.set_option("ulam", f"-{name}={default}")
+            options.reset()
 
 
 @contextmanager
@@ -230,7 +251,11 @@ def _optimized(
     is_long = lines > LONG_MODULE
     care = 0 if is_long and pipeline.plain_if_long else pipeline.speed
     is_quick = care == 0 or (pipeline.quick_from is not None and lines > pipeline.quick_from)
-    with _options(is_long, is_quick), _target_machine(care, processor) as machine, _parsed(text) as module:
+    with (
+        _options(is_long, is_quick) as options,
+        _target_machine(care, processor) as machine,
+        _parsed(text) as module,
+    ):
         if prefix:
             for function in module.functions:
                 if not function.is_declaration and function.linkage == llvm.Linkage.external:
@@ -240,7 +265,23 @@ def _optimized(
         between()
         _optimize(module, pipeline, machine, pipeline.if_long if lines > pipeline.long_from else ())
         between()
+        if lines > MAY_BE_CROWDED and not is_quick and _is_crowded(str(module)):
+            options.set(OPTIONS_IF_QUICK)
         yield machine, module
+
+
+def _is_crowded(text: str) -> bool:
+    """Whether some basic block of a module has too many comparisons among too many instructions."""
+    instructions = comparisons = 0
+    for line in text.splitlines():
+        if not line.startswith("  "):
+            instructions = comparisons = 0
+            continue
+        instructions += 1
+        comparisons += " = icmp " in line or " = fcmp " in line
+        if instructions * comparisons > CROWDED:
+            return True
+    return False
 
 
 def _release(passes: ModulePassManager) -> None:

@@ -267,7 +267,7 @@ _DESIGNS: dict[str, Kernel] = {
 }
 
 # The same of rows whose scales differ, by kinds (passes/loops/kind_binding.py).
-KINDS_STATE = 23
+KINDS_STATE = 25
 KINDS_SIZES = 11
 _KINDS_BLOCK = (
     f"in:i64[{KINDS_STATE}] kept:i64[{KINDS_STATE}] kept:f64[n] n:i64 in:i64[keys] keys:i64 in:f64[sums] sums:i64"

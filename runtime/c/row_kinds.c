@@ -2,9 +2,9 @@
  *
  * A row is [x | y], of a kind that integers tell, its keys. Rows of one kind have the same coefficients and the same scale:
  * an orthogonal transformation leaves as many rows of each kind as there are columns. Data of rows are added up by kinds,
- * too. Rows come in blocks, the first time to tell the kinds. Where numbers in y and x cancel each other, as
- * cancelling.h has it, they come three times: the last time y is what the coefficients that fit best leave of it. Where
- * that is not enough, rows stay. */
+ * too. Rows come in blocks, the first time to tell the kinds; while these are few beside rows, they are reduced at once,
+ * else when they come again. Where numbers in y and x cancel each other, as cancelling.h has it, they come once more: then
+ * y is what the coefficients that fit best leave of it. Where that is not enough, rows stay. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -20,6 +20,12 @@ enum { NOT_FINITE = 1, TOO_MANY_KINDS = 2, TOO_CLOSE = 3 };
 
 enum { FIRST_KINDS = 16 };
 
+/* What is done with rows while they come. */
+enum { TELLING = 0, REDUCING = 1, REDUCING_REST = 2, MOST_TURNS = 3 };
+
+/* Of each kind so many rows, if they are reduced while kinds are told: room for kinds is made by doubling it. */
+enum { ROWS_OF_FEW_KINDS = 256 };
+
 /* What all kinds cost together, one of them, and each of its numbers; a row besides its numbers: in numbers that a loop
  * over rows reads. */
 static const double OF_ALL = 600, OF_KIND = 60, OF_NUMBER = 2.5, OF_ROW = 2;
@@ -27,7 +33,8 @@ static const double OF_ALL = 600, OF_KIND = 60, OF_NUMBER = 2.5, OF_ROW = 2;
 typedef struct __attribute__((may_alias)) {
   int64_t turns; /* how often rows come, and how many rows the block has: as those of linear_design.c */
   int64_t held;
-  int64_t turn, columns, keys, sums, saved, expected, rows, refused;
+  int64_t doing, turn, columns, keys, sums, saved, expected, rows, refused;
+  int64_t reduces; /* while kinds are told */
   int64_t kinds, capacity, size; /* of the hash table: a power of 2 */
   int64_t *of_kinds;             /* the keys of each */
   int64_t *table;                /* numbers of kinds, from 1; 0: there is none */
@@ -39,7 +46,7 @@ typedef struct __attribute__((may_alias)) {
   double *scratch; /* for a block */
 } kinds;
 
-_Static_assert(sizeof(kinds) <= 23 * sizeof(int64_t) && offsetof(kinds, held) == sizeof(int64_t) && BLOCK == 64,
+_Static_assert(sizeof(kinds) <= 25 * sizeof(int64_t) && offsetof(kinds, held) == sizeof(int64_t) && BLOCK == 64,
                "as library/kernels.py has it");
 
 /* A block of rows: a column of BLOCK for each column, for each key, for each sum. */
@@ -61,7 +68,7 @@ static int are_too_many(const kinds *k, double rows) {
  * of a row nothing else needs. */
 ULAM_API void ulam_kinds_begin(ulam_context *ctx, int64_t *state, int64_t columns, int64_t keys, int64_t sums,
                                int64_t expected, int64_t saved) {
-  kinds k = {.turns = 3, .columns = columns + 1, .keys = keys, .sums = sums, .saved = saved, .expected = expected};
+  kinds k = {.turns = MOST_TURNS, .reduces = 1, .columns = columns + 1, .keys = keys, .sums = sums, .saved = saved, .expected = expected};
   k.kinds = 1;
   if (are_too_many(&k, (double)expected)) k.refused = TOO_MANY_KINDS, k.turns = 0, k.rows = expected;
   k.kinds = 0;
@@ -89,9 +96,23 @@ static double *grown(ulam_context *ctx, const double *before, int64_t count, int
   return found;
 }
 
-/* Makes room for more kinds, their keys and sums. */
+/* Makes room for the rows of kinds; those of `n` are there. */
+static void grow_rows(ulam_context *ctx, kinds *k, int64_t n, int64_t capacity) {
+  int64_t w = k->columns;
+  k->triangles = grown(ctx, k->triangles, n * w * w, capacity * w * w);
+  k->rounded = grown(ctx, k->rounded, n * w * w, capacity * w * w);
+  k->waiting = grown(ctx, k->waiting, n * w * LANES, capacity * w * LANES);
+  int64_t *waiting_rows = ulam_alloc(ctx, capacity * 8);
+  memset(waiting_rows, 0, (size_t)capacity * sizeof *waiting_rows);
+  if (n) memcpy(waiting_rows, k->waiting_rows, (size_t)n * sizeof *waiting_rows);
+  k->waiting_rows = waiting_rows;
+}
+
+/* Makes room for more kinds, their keys and sums, and for their rows if these are few kinds. */
 static void grow(ulam_context *ctx, kinds *k) {
   int64_t n = k->kinds, capacity = n ? 2 * n : FIRST_KINDS;
+  if (n > 0 && capacity * ROWS_OF_FEW_KINDS > k->expected) k->reduces = 0;
+  if (k->reduces) grow_rows(ctx, k, n, capacity);
   k->totals = grown(ctx, k->totals, n * k->sums, capacity * k->sums);
   k->totals_low = grown(ctx, k->totals_low, n * k->sums, capacity * k->sums);
   int64_t *of_kinds = ulam_alloc(ctx, capacity * k->keys * 8);
@@ -102,15 +123,6 @@ static void grow(ulam_context *ctx, kinds *k) {
   for (int64_t i = 0; i < n; ++i) *place_of(k, of_kinds + i * k->keys, 1) = i + 1;
 }
 
-/* All kinds are known: makes room for their rows. */
-static void make_rows(ulam_context *ctx, kinds *k) {
-  int64_t w = k->columns;
-  k->triangles = zeros(ctx, k->kinds * w * w), k->rounded = zeros(ctx, k->kinds * w * w);
-  k->fits = zeros(ctx, k->kinds * (w - 1)), k->waiting = zeros(ctx, k->kinds * w * LANES);
-  k->waiting_rows = ulam_alloc(ctx, k->kinds * 8);
-  memset(k->waiting_rows, 0, (size_t)k->kinds * sizeof *k->waiting_rows);
-}
-
 /* The number of the kind of a row. */
 static int64_t kind_of(ulam_context *ctx, kinds *k, const int64_t *keys) {
   if (k->capacity == 0) grow(ctx, k);
@@ -119,6 +131,17 @@ static int64_t kind_of(ulam_context *ctx, kinds *k, const int64_t *keys) {
   if (k->kinds == k->capacity) grow(ctx, k), place = place_of(k, keys, BLOCK);
   for (int64_t c = 0; c < k->keys; ++c) k->of_kinds[k->kinds * k->keys + c] = keys[c * BLOCK];
   return (*place = ++k->kinds) - 1;
+}
+
+/* The numbers of the kinds of the rows of a block; refuses too many kinds. */
+static void tell_kinds(ulam_context *ctx, kinds *k, const int64_t *keys, int64_t *numbers) {
+  for (int64_t i = 0; i < k->held && !k->refused; ++i) {
+    int is_it = i > 0; /* often the one of the row before */
+    for (int64_t c = 0; c < k->keys && is_it; ++c) is_it = keys[c * BLOCK + i] == keys[c * BLOCK + i - 1];
+    int64_t known = k->kinds;
+    numbers[i] = is_it ? numbers[i - 1] : kind_of(ctx, k, keys + i);
+    if (k->kinds > known && are_too_many(k, (double)k->expected)) k->refused = TOO_MANY_KINDS;
+  }
 }
 
 /* y -= x b in all rows of a block, with what is rounded away added to `rest`. */
@@ -178,26 +201,34 @@ static int all_are_moderate(const kinds *k, rows_held block) {
   return found;
 }
 
-static void add_up(kinds *k, rows_held block, const int64_t *numbers) {
-  for (int64_t q = 0; q < k->sums; ++q)
-    for (int64_t i = 0; i < k->held; ++i) {
-      int64_t at = numbers[i] * k->sums + q;
-      increase(k->totals + at, k->totals_low + at, block.sums[q * BLOCK + i]);
-    }
+/* Adds numbers up, as many as LANES several times. */
+TWOFOLD_CLONES static void add_lanes(const double *restrict x, int64_t n, double *restrict total, double *restrict low) {
+  double sums[LANES] = {0}, lows[LANES] = {0};
+  for (int64_t i = 0; i < n; i += LANES)
+    for (int l = 0; l < LANES; ++l) increase(sums + l, lows + l, x[i + l]);
+  for (int l = 0; l < LANES; ++l) increase(total, low, sums[l]), *low += lows[l];
+}
+
+static void add_up_column(kinds *k, const double *x, int64_t column, const int64_t *numbers) {
+  for (int64_t i = 0, count; i < k->held; i += count) {
+    int64_t at = numbers[i] * k->sums + column, lanes;
+    count = rows_alike(numbers + i, k->held - i), lanes = count & -LANES;
+    if (lanes <= 2 * LANES) lanes = 0;
+    if (lanes) add_lanes(x + i, lanes, k->totals + at, k->totals_low + at);
+    for (int64_t l = lanes; l < count; ++l) increase(k->totals + at, k->totals_low + at, x[i + l]);
+  }
 }
 
 /* Takes the rows of the block. */
 static void take_block(ulam_context *ctx, kinds *k, rows_held block) {
   int64_t numbers[BLOCK];
   k->rows += k->held;
-  if (k->turn == 0 && !k->refused && !all_are_moderate(k, block)) k->refused = NOT_FINITE;
-  for (int64_t i = 0; i < k->held && !k->refused; ++i) {
-    numbers[i] = kind_of(ctx, k, block.keys + i);
-    if (are_too_many(k, (double)k->expected)) k->refused = TOO_MANY_KINDS;
-  }
-  if (!k->refused && k->turn == 0) add_up(k, block, numbers);
-  if (!k->refused && k->turn == 2) leave_rest(k, block, numbers);
-  if (!k->refused && k->turn > 0) leave_to_kinds(k, block, numbers);
+  if (k->doing == TELLING && !k->refused && !all_are_moderate(k, block)) k->refused = NOT_FINITE;
+  tell_kinds(ctx, k, block.keys, numbers);
+  if (!k->refused && k->doing == TELLING)
+    for (int64_t q = 0; q < k->sums; ++q) add_up_column(k, block.sums + q * BLOCK, q, numbers);
+  if (!k->refused && k->doing == REDUCING_REST) leave_rest(k, block, numbers);
+  if (!k->refused && (k->doing > TELLING || k->reduces)) leave_to_kinds(k, block, numbers);
   memset(block.columns, 0, (size_t)(k->columns * BLOCK) * sizeof *block.columns);
   k->held = 0;
 }
@@ -227,9 +258,10 @@ static void add_cancelling(const kinds *k, int64_t i, cancelling *most) {
   most->fit_of_y = larger(most->fit_of_y, found.fit_of_y), most->columns = larger(most->columns, found.columns);
 }
 
-/* Finds the coefficients that fit best; whether rows have to come once more. */
-static void find_fits(kinds *k) {
+/* Finds the coefficients that fit best; whether rows have to come once more, for what these leave. */
+static int find_fits(ulam_context *ctx, kinds *k) {
   int64_t w = k->columns;
+  k->fits = zeros(ctx, k->kinds * (w - 1));
   double rows = (double)k->rows;
   cancelling most = {.y = 0};
   for (int64_t i = 0; i < k->kinds; ++i) {
@@ -237,12 +269,22 @@ static void find_fits(kinds *k) {
     add_cancelling(k, i, &most);
   }
   if (cancels_little(&most, rows)) {
-    k->turns = 2;
     memset(k->fits, 0, (size_t)(k->kinds * (w - 1)) * sizeof *k->fits);
-  } else if (!are_apart_enough(&most, rows) || !is_small_fit(&most, rows))
+    return 0;
+  }
+  if (!are_apart_enough(&most, rows) || !is_small_fit(&most, rows)) {
     k->refused = TOO_CLOSE;
-  else
-    memset(k->triangles, 0, (size_t)(k->kinds * w * w) * sizeof *k->triangles);
+    return 0;
+  }
+  memset(k->triangles, 0, (size_t)(k->kinds * w * w) * sizeof *k->triangles);
+  return 1;
+}
+
+/* All rows have come, and are reduced. */
+static void finish_rows(kinds *k) {
+  int64_t size = k->kinds * k->columns * k->columns;
+  for (int64_t i = 0; i < k->kinds; ++i) reduce_waiting(k, i);
+  for (int64_t i = 0; i < size; ++i) k->triangles[i] += k->rounded[i], k->rounded[i] = 0;
 }
 
 /* All rows have come. */
@@ -251,12 +293,14 @@ ULAM_API void ulam_kinds_turn(ulam_context *ctx, const int64_t *old, int64_t *st
   kinds *k = (kinds *)state;
   if (k->held) ulam_kinds_rows(ctx, old, state, block, room, keys, n, sums, m);
   if (!k->refused && are_too_many(k, (double)k->rows)) k->refused = TOO_MANY_KINDS;
-  if (!k->refused && k->turn == 0) make_rows(ctx, k);
-  if (!k->refused && k->turn > 0) {
-    int64_t size = k->kinds * k->columns * k->columns;
-    for (int64_t i = 0; i < k->kinds; ++i) reduce_waiting(k, i);
-    for (int64_t i = 0; i < size; ++i) k->triangles[i] += k->rounded[i], k->rounded[i] = 0;
-    if (k->turn == 1) find_fits(k);
+  if (!k->refused && k->doing == TELLING && !k->reduces) {
+    grow_rows(ctx, k, 0, k->kinds);
+    k->doing = REDUCING;
+  } else if (!k->refused) {
+    finish_rows(k);
+    int comes_again = k->doing != REDUCING_REST && find_fits(ctx, k);
+    k->doing = REDUCING_REST;
+    if (!comes_again) k->turns = k->turn + 1;
   }
   if (k->refused) k->turns = 0;
   k->turn += 1;

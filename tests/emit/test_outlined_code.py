@@ -119,6 +119,18 @@ def test_very_long_modules_for_any_data_have_instructions_one_by_one(given: list
         assert [option for option in given if "isel" in option] == options
 
 
+@pytest.mark.parametrize("compares", [True, False])
+def test_blocks_with_many_comparisons_have_instructions_one_by_one(given: list[str], compares: bool) -> None:
+    """Whose order would take seconds; they are counted behind LLVM's passes, which put blocks together."""
+    step = """  %c{n} = fcmp {kind} double %x{m}, %y
+  %s{n} = select i1 %c{n}, double %x{m}, double %y
+  %x{n} = fmul double %s{n}, %x0
+"""
+    chain = "".join(step.format(n=n, m=n - 1, kind="ogt" if compares else "true") for n in range(1, 400))
+    jit.compile_object(f"define double @f(double %x0, double %y) nounwind {{\n{chain}  ret double %x399\n}}")
+    assert [option for option in given if "isel" in option] == ["-fast-isel=true", "-fast-isel=false"] * compares
+
+
 def test_what_is_not_optimised_is_not_for_the_sake_of_functions_that_long_modules_have() -> None:
     text = emit(program(long=True).replace("func.func @f(", "func.func @bind("))
     assert ALLOCATE in text

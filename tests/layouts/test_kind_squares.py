@@ -78,15 +78,16 @@ def rows_of(n: int, columns: int, kinds: int, run: int) -> tuple[Floats, Floats,
     return rng.normal(size=(n, columns)), rng.normal(size=n), np.column_stack([kind // 3 - 1, kind % 3])
 
 
+@pytest.mark.parametrize(("kinds", "turns"), [(9, 2), (60, 3)])  # few are reduced while they are told
 @pytest.mark.parametrize("run", [1, 3, 4, 70])
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 9])
-def test_sums_of_squares_are_those_of_the_rows_of_a_kind(columns: int, run: int) -> None:
-    x, y, keys = rows_of(2000, columns, 9, run)
+def test_sums_of_squares_are_those_of_the_rows_of_a_kind(columns: int, run: int, kinds: int, turns: int) -> None:
+    x, y, keys = rows_of(4000, columns, kinds, run)
     rng = np.random.default_rng(1)
     for offset in (0.0, 1e3):
-        weights = rng.normal(size=(2000, 2))
+        weights = rng.normal(size=(4000, 2))
         reduced = Reduced(x, y + offset, keys, weights)
-        assert (reduced.outcome, reduced.turns, reduced.rows) == (0, 3, 2000)  # one row alone fits exactly
+        assert (reduced.outcome, reduced.turns, reduced.rows) == (0, turns, 4000)  # one row alone fits exactly
         assert len({*map(tuple, reduced.keys)}) == reduced.kinds == len({*map(tuple, keys)})
         b = rng.normal(size=(reduced.kinds, columns))
         squares, halves = reduced.squares(b)
