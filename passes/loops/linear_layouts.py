@@ -53,6 +53,10 @@ from ulam.passes.running import TellingPass
 from ulam.passes.settled import ENTRIES
 
 _INFINITE = float("inf")
+MOST_TERMS, TERMS_OF_SQUARE = 256, 8
+"""How many terms the squares of one unit may have that are reduced, and what a square counts besides its own: so many
+add 10,000 ops and 8,000 lines of LLVM IR, two seconds of compiling."""
+NO_ROOM = "as many terms as may be are reduced already: each lets a program be compiled for longer"
 
 
 @record(frozen=True)
@@ -68,10 +72,15 @@ class LinearLayouts(TellingPass):
         function = evaluate_of(module, self.name)
         slices, changes = DataSlices(), MemoryChanges()
         written: list[Operation] = []
+        room = MOST_TERMS
         for loop in outermost_loops(function.body.block, slices):
-            found = _statement(loop, slices, changes)
+            found = _statement(loop, slices, changes, room)
             if found is None:
                 continue
+            if isinstance(found, SquareSums):
+                room -= _size_of(found)
+            elif found is NO_ROOM:
+                room = 0
             done = isinstance(found, SquareSums)
             if done or not self.early:
                 remark_on(self.name, loop, found.summary() if isinstance(found, SquareSums) else found, done=done)
@@ -85,8 +94,14 @@ class LinearLayouts(TellingPass):
         return bool(written)
 
 
-def _statement(loop: scf.ForOp, slices: DataSlices, changes: MemoryChanges) -> SquareSums | str | None:
-    """What a nest adds up; why it stays, None if it has no sum of squares."""
+def _size_of(found: SquareSums) -> int:
+    return sum(TERMS_OF_SQUARE + len(square.terms) for square in found.squares)
+
+
+def _statement(
+    loop: scf.ForOp, slices: DataSlices, changes: MemoryChanges, room: int = MOST_TERMS
+) -> SquareSums | str | None:
+    """What a nest adds up; why it stays, None if it has no sum of squares. `room`: for how many terms."""
     additions: list[_Addition] = [_Addition(op, op.value) for op in target_additions(loop)]
     for position in range(len(loop.results)):
         additions += carried_additions(loop, position)
@@ -101,7 +116,9 @@ def _statement(loop: scf.ForOp, slices: DataSlices, changes: MemoryChanges) -> S
     if all(path is None for _, path in paths):
         scales.take_back()
         return None
-    found = _squares(loop, around, nest, scales, additions, paths)
+    found = _squares(loop, around, nest, scales, additions, paths) if room else NO_ROOM
+    if isinstance(found, SquareSums) and _size_of(found) > room:
+        found = NO_ROOM
     if not isinstance(found, SquareSums):
         scales.take_back()
     return found

@@ -48,8 +48,10 @@ class SplitSquares(TellingPass):
         for loop in outermost_loops(top, slices):
             if not all(is_flag(loop, position) for position in range(len(loop.results))) or is_coalesced(loop):
                 continue
+            if (additions := len(target_additions(loop))) < 2:
+                continue
             squares = squares_of_rows(loop, slices)
-            if 0 < len(squares) < len(target_additions(loop)) and _split(loop, squares, slices):
+            if 0 < len(squares) < additions and _split(loop, squares, slices):
                 remark_on(self.name, loop, "squares of its rows have a loop of their own, to be reduced", done=True)
                 changed = True
         return changed

@@ -160,6 +160,21 @@ def test_densities_are_those_of_level_0(name: str) -> None:
             np.testing.assert_allclose(products[1], products[0], rtol=1e-9, atol=1e-9 * largest(products[0]))
 
 
+def test_of_many_sums_as_many_are_reduced_as_do_not_let_the_program_be_compiled_for_long() -> None:
+    n_sums = 60
+    sums = " ".join(f"y[{k}] ~ normal({k} + a + b * x, s);" for k in range(1, n_sums + 1))
+    program = f"""data {{ int n; vector[n] x; array[{n_sums}] vector[n] y; }}
+    parameters {{ real a; real b; real<lower=0> s; }} model {{ {sums} }}"""
+    done = remarks_of(program)  # what is left runs in few loops
+    assert 10 < sum(done) < 40 and not all(done)
+    generator = np.random.default_rng(3)
+    data = {"n": 40, "x": generator.normal(size=40), "y": generator.normal(size=(n_sums, 40))}
+    models = [ulam.StanModel(program, data, opt_level=level) for level in (0, 3)]
+    values = [model.log_density_gradient(np.array([0.1, -0.2, 3.0])) for model in models]
+    np.testing.assert_allclose(values[1][0], values[0][0], rtol=1e-12)
+    np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-10)
+
+
 def largest(values: np.ndarray) -> float:
     finite = np.abs(values[np.isfinite(values)])
     return float(finite.max(initial=1.0))
