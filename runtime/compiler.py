@@ -188,7 +188,7 @@ class Compiler:
                 self._declared  # noqa: B018  (before passes change what declares)
             from ulam.runtime.units_by_content import UnitsByContent
 
-            return UnitsByContent(self, digests, pieces, self.store)
+            return UnitsByContent(self, digests, pieces, self.store, self._libraries)
 
     @property
     def _in_pieces(self) -> bool:
@@ -197,7 +197,7 @@ class Compiler:
     def of_piece(self, module: ModuleOp, options: CompileOptions | None = None) -> Compiler:
         """What compiles a piece of the program."""
         compiler = Compiler(self.source_text, self.filename, options or self.options.of_part)
-        compiler._source = self._source
+        compiler._source, compiler._libraries = self._source, self._libraries
         compiler.__dict__["_as_lowered"] = module
         return compiler
 

@@ -65,10 +65,13 @@ class UnitsByContent:
         digests: Mapping[str, ContentDigest],
         pieces: Sequence[ProgramPiece],
         store: UnitStore | None,
+        libraries: Mapping[str, str],
     ) -> None:
+        """`libraries`: of other packages, and what changes with them: their functions may be more than their ops."""
         self._compiler = compiler
         self._digests = digests
         self._store = store
+        self._of_libraries = "".join(f" {name} {known}" for name, known in sorted(libraries.items()))
         self.pieces = pieces
         self._parts = [compiler.of_piece(piece.module) for piece in pieces]
 
@@ -116,7 +119,7 @@ class UnitsByContent:
 
     def _key(self, job: _Job) -> str:
         if not job.key and self._store is not None:
-            job.key = self._store.key(job.digest.text, job.kind.name)
+            job.key = self._store.key(job.digest.text + self._of_libraries, job.kind.name)
         return job.key
 
     def _stored(self, job: _Job) -> UnitObject | None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ulam
+from ulam.emit import jit
 from ulam.library import own_libraries
 from ulam.library.own_libraries import OWN_LIBRARIES
 from ulam.runtime.cached_compiler import CachedCompiler
@@ -171,3 +172,29 @@ def test_cached_code_goes_with_the_library(folder: Path, tmp_path: Path, monkeyp
     register_library("extra")
     with pytest.raises(ulam.CompileError, match="there is no function 'foo'"):
         ulam.StanModel(program, opt_level=0).log_density([], propto=False)
+
+
+def test_units_are_found_by_content_for_the_same_version_of_a_library(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Derivatives and kernels that come with a definition are not in the program."""
+    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "cache"))
+    (folder / "kumaraswamy.stan").write_text("real foo(real y) { return 2 * y; }")
+    compiled: list[str] = []
+    compile_object = jit.compile_object
+
+    def noted(text: str, *rest: Any, **options: Any) -> bytes:
+        compiled.append(options["prefix"])
+        return compile_object(text, *rest, **options)
+
+    monkeypatch.setattr(jit, "compile_object", noted)
+
+    def made(comment: str, version: str) -> int:
+        compiled.clear()
+        register_library("extra", folder, version=version)
+        ulam.StanModel(f"model {{ target += foo(1.0); }} // {comment}", opt_level=0).log_density([], propto=False)
+        return len(compiled)
+
+    assert made("one", "1") == 2
+    assert made("two", "1") == 0
+    assert made("three", "2") == 2
