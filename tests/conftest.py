@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -121,3 +122,18 @@ def quick_code(monkeypatch: pytest.MonkeyPatch, _quick_cache: str) -> None:
     """
     monkeypatch.setattr(jit, "HOT", QUICK)
     monkeypatch.setenv("ULAM_CACHE_DIR", _quick_cache)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The names of the units that LLVM compiles, with a cache of its own."""
+    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "cache"))
+    made: list[str] = []
+    compile_object = jit.compile_object
+
+    def noted(text: str, *rest: Any, **options: Any) -> bytes:
+        made.append(options.get("prefix", "").rstrip("."))
+        return compile_object(text, *rest, **options)
+
+    monkeypatch.setattr(jit, "compile_object", noted)
+    return made

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ulam
-from ulam.emit import jit
 from ulam.library import own_libraries
 from ulam.library.own_libraries import OWN_LIBRARIES
 from ulam.runtime.cached_compiler import CachedCompiler
@@ -174,20 +173,9 @@ def test_cached_code_goes_with_the_library(folder: Path, tmp_path: Path, monkeyp
         ulam.StanModel(program, opt_level=0).log_density([], propto=False)
 
 
-def test_units_are_found_by_content_for_the_same_version_of_a_library(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_units_are_found_by_content_for_the_same_version_of_a_library(folder: Path, compiled: list[str]) -> None:
     """Derivatives and kernels that come with a definition are not in the program."""
-    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "cache"))
     (folder / "kumaraswamy.stan").write_text("real foo(real y) { return 2 * y; }")
-    compiled: list[str] = []
-    compile_object = jit.compile_object
-
-    def noted(text: str, *rest: Any, **options: Any) -> bytes:
-        compiled.append(options["prefix"])
-        return compile_object(text, *rest, **options)
-
-    monkeypatch.setattr(jit, "compile_object", noted)
 
     def made(comment: str, version: str) -> int:
         compiled.clear()

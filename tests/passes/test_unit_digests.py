@@ -3,8 +3,6 @@ from, what a change costs, and where sites are told to stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ import ulam
 from tests.oracles.program_generator import generate
 from ulam.dialects import stan
 from ulam.dialects.walk import ops_of
-from ulam.emit import jit
 from ulam.passes.data_switches import binding_program
 from ulam.passes.unit_digests import NOT_COMPUTED, unit_digests
 from ulam.runtime.compiler import CompileOptions, Compiler
@@ -56,21 +53,6 @@ generated quantities {
 }
 """
 DATA: dict[str, Any] = {"N": 4, "y": [0.5, -1, 2, 0.25]}
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
-    """Units that LLVM compiles, with a cache of its own."""
-    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "cache"))
-    made: list[str] = []
-    compile_object = jit.compile_object
-
-    def noted(text: str, *rest: Any, **options: Any) -> bytes:
-        made.append(options["prefix"].rstrip("."))
-        return compile_object(text, *rest, **options)
-
-    monkeypatch.setattr(jit, "compile_object", noted)
-    yield made
 
 
 def used(text: str, **options: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,21 +91,6 @@ OTHERS = [
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_switches, "LEAST_OPS", 1)
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
-    """Units that LLVM compiles, with a cache of its own."""
-    monkeypatch.setenv("ULAM_CACHE_DIR", str(tmp_path / "cache"))
-    made: list[str] = []
-    compile_object = jit.compile_object
-
-    def noted(text: str, *rest: Any, **options: Any) -> bytes:
-        made.append(options["prefix"].rstrip("."))
-        return compile_object(text, *rest, **options)
-
-    monkeypatch.setattr(jit, "compile_object", noted)
-    yield made
 
 
 def data(rows: int = 7, columns: int = 2, **switches: Any) -> dict[str, Any]:
