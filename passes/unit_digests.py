@@ -35,7 +35,7 @@ def unit_digests(module: ModuleOp) -> dict[str, ContentDigest]:
     functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
     blocks = [op for op in parts if isinstance(op, stan.BlockOp)]
     profiles = take_apart(program).profiles
-    digests = Digests(lambda op: profiles[profile_key(op.profile_name, op.location)])
+    digests = Digests(lambda op: profiles.get(profile_key(op.profile_name, op.location)))
     graph = CalledFunctions(functions)
     named = ContentDigest(repr([name for name, *_ in profiles]), [])  # each name has the number of its first profile
 

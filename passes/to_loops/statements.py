@@ -276,7 +276,7 @@ def profile(low: Lowering, op: stan.ProfileOp) -> None:
     end = block.last_op
     results = end.arguments if isinstance(end, stan.YieldOp) else ()
     ops = [o for o in block.ops if not isinstance(o, stan.YieldOp)]
-    if low.profiles is None:
+    if low.profiles is None or profile_key(op.profile_name, op.location) not in low.profiles:  # of a library's function
         low.block_ops(ops)
         for result, value in zip(op.res, results, strict=True):
             low.env[result] = low.value(value)

@@ -186,3 +186,15 @@ def test_units_are_found_by_content_for_the_same_version_of_a_library(folder: Pa
     assert made("one", "1") == 2
     assert made("two", "1") == 0
     assert made("three", "2") == 2
+
+
+@pytest.mark.parametrize("level", [0, 3, 4])
+def test_profile_blocks_of_libraries_are_no_regions_of_the_program(folder: Path, level: int) -> None:
+    (folder / "kumaraswamy.stan").write_text('real foo(real y) { profile("inside") { return 2 * y; } }')
+    register_library("extra", folder)
+    text = 'parameters { real x; } model { profile("outside") { target += -square(foo(x)); } target += foo(x); }'
+    model = ulam.StanModel(text, opt_level=level, cache=False)
+    value, slope = model.log_density_gradient(np.array([0.3]))
+    assert (value, slope[0]) == pytest.approx((0.24, -0.4))
+    assert model.profiler is not None
+    assert {row.name for row in model.profiler.rows()} == {"outside"}
