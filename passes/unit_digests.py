@@ -31,10 +31,9 @@ NOT_COMPUTED = {
 def unit_digests(module: ModuleOp) -> dict[str, ContentDigest]:
     """The digests of a program's units, by what they compute."""
     program = program_of(module)
-    parts = ops_of(program.body.block)
-    functions = {op.sym_name.data: op for op in parts if isinstance(op, stan.FuncOp)}
-    blocks = [op for op in parts if isinstance(op, stan.BlockOp)]
-    profiles = take_apart(program).profiles
+    taken = take_apart(program)
+    functions, profiles = taken.functions, taken.profiles
+    blocks = [op for op in ops_of(program.body.block) if isinstance(op, stan.BlockOp)]
     digests = Digests(lambda op: profiles.get(profile_key(op.profile_name, op.location)))
     graph = CalledFunctions(functions)
     named = ContentDigest(repr([name for name, *_ in profiles]), [])  # each name has the number of its first profile
